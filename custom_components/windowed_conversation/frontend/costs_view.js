@@ -104,8 +104,17 @@ function render(context, state, { rows, currency }) {
     rows.filter((row) => row.without_price),
     (row) => row.agent,
   );
-  const section = (/** @type {string} */ title, /** @type {Sum[]} */ sums, /** @type {(name: any) => string} */ name) =>
-    h("section", { class: "card", key: title }, h("h2", null, title), renderSums(context, title, sums, name, currency));
+  const section = (
+    /** @type {[string, string]} */ titles,
+    /** @type {Sum[]} */ sums,
+    /** @type {(name: any) => string} */ name,
+  ) =>
+    h(
+      "section",
+      { class: "card", key: titles[0] },
+      h("h2", null, titles[0]),
+      renderSums(context, titles, sums, name, currency),
+    );
   return [
     h(
       "section",
@@ -118,14 +127,14 @@ function render(context, state, { rows, currency }) {
       ),
     ),
     rows.length > 0 && [
-      section(t("costs.by_day"), groupByDay(rows), (name) => formatDay(context.hass, name)),
+      section([t("costs.by_day"), t("costs.day")], groupByDay(rows), (name) => formatDay(context.hass, name)),
       section(
-        t("costs.by_person"),
+        [t("costs.by_person"), t("turns.person")],
         groupRows(rows, (row) => row.person),
         (name) => name ?? t("turns.unknown_speaker"),
       ),
       section(
-        t("costs.by_agent"),
+        [t("costs.by_agent"), t("panel.agent")],
         groupRows(rows, (row) => row.agent),
         (name) => name,
       ),
@@ -153,16 +162,16 @@ function renderTotal({ hass, t }, sum, currency) {
 
 /**
  * @param {Context} context
- * @param {string} title
+ * @param {[string, string]} titles that of the table, and that of its first column
  * @param {Sum[]} sums
  * @param {(name: any) => string} getName
  * @param {string} currency
  */
-function renderSums({ hass, t }, title, sums, getName, currency) {
+function renderSums({ hass, t }, [title, label], sums, getName, currency) {
   const number = (/** @type {number} */ value) => formatNumber(hass, value);
   const shares = shareSums(sums);
   const columns = [
-    { label: t("costs.name") },
+    { label },
     { label: t("turns.cost"), isNumber: true },
     { label: t("costs.turns"), isNumber: true },
     { label: t("turns.input"), isNumber: true },

@@ -35,7 +35,7 @@ function render(context, _state, { accounts, agents, memory }) {
       accounts.map((account) =>
         h(
           "div",
-          { key: account.title },
+          { key: account.title, class: "part-of" },
           h("h3", { dir: "auto" }, account.title),
           h("p", { class: isAway(account) && "error" }, describeServer(context, account)),
           account.server?.models
@@ -86,7 +86,7 @@ function renderAgent(context, agent) {
     value === null || value === undefined ? null : t("conversation.tokens", { tokens: formatNumber(hass, value) });
   return h(
     "div",
-    { key: agent.entity_id },
+    { key: agent.entity_id, class: "part-of" },
     h("h3", { dir: "auto" }, agent.name),
     (agent.findings ?? []).map((/** @type {string} */ key) =>
       h("p", { class: "error", key }, translateOr(context, `health.finding_${key}`, key)),

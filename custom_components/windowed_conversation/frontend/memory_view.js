@@ -2,9 +2,9 @@
  * What memory knows about the user, who can hear it, and how long things are kept. Everybody can correct and delete it.
  */
 
-import { formatDay, formatNumber } from "./format.js";
+import { formatDay, formatNumber, formatTime } from "./format.js";
 import { h } from "./html.js";
-import { redraw, renderTime } from "./parts.js";
+import { redraw } from "./parts.js";
 
 /**
  * @typedef {import("./types.js").Context} Context
@@ -155,7 +155,7 @@ function renderFact(context, fact) {
     h(
       "p",
       { class: "quiet small", key: "use" },
-      fact.last_used ? [t("memory.last_used"), " ", renderTime(context, fact.last_used)] : t("memory.not_used"),
+      fact.last_used ? t("memory.last_used", { time: formatTime(context.hass, fact.last_used) }) : t("memory.not_used"),
       fact.in_profile && ` ${t("memory.in_profile")}`,
     ),
     h(
@@ -333,7 +333,7 @@ function renderRetention(context, { retention }) {
     retention.map((agent) =>
       h(
         "div",
-        { key: agent.entity_id },
+        { key: agent.entity_id, class: "part-of" },
         h("h3", { dir: "auto" }, agent.name),
         describeRetention(context, agent).map((sentence) => h("p", null, sentence)),
       ),

@@ -14,6 +14,8 @@ import { h } from "./html.js";
  */
 
 const DOMAIN = "windowed_conversation";
+/** What a cell without a value says. On a narrow screen, it is left out. */
+export const NOTHING = "–";
 
 /**
  * Return a table whose rows are cards on a narrow screen. The roles keep it a table for screen readers there.
@@ -50,8 +52,8 @@ export function renderTable(caption, columns, rows) {
 function renderCell(columns) {
   return (content, place) => {
     const column = columns[place];
-    const props = { role: "cell", class: column?.isNumber && "number", "data-label": column?.label, dir: "auto" };
-    return h("td", props, content);
+    const classes = [column?.isNumber && "number", content === NOTHING && "empty"].filter(Boolean).join(" ");
+    return h("td", { role: "cell", class: classes || null, "data-label": column?.label, dir: "auto" }, content);
   };
 }
 

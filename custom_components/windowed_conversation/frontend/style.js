@@ -155,6 +155,9 @@ pre { margin: 0; font-family: var(--ha-font-family-code, monospace); font-size: 
 h4 { margin: 0; font-size: 1em; }
 .pairs { display: grid; grid-template-columns: minmax(6em, max-content) minmax(0, 1fr); gap: 4px 16px; }
 .pairs dt { color: var(--page-quiet); }
+.cards .number { white-space: nowrap; }
+.cards th { overflow-wrap: normal; }
+.part-of + .part-of { margin-block-start: 16px; }
 .lines-sent > li + li { margin-block-start: 4px; }
 .sent { padding-inline-start: 12px; }
 .sent > * + * { margin-block-start: 8px; }
@@ -172,6 +175,7 @@ h4 { margin: 0; font-size: 1em; }
 @media (max-width: 600px) {
   .pairs { grid-template-columns: minmax(0, 1fr); gap: 0; }
   .pairs dd { margin-block-end: 6px; }
+  table.cards td.empty { display: none; }
 }
 `;
 

@@ -8,6 +8,7 @@ import {
   describeReason,
   findErrorKeys,
   loadErrors,
+  NOTHING,
   nameAgent,
   redraw,
   renderLink,
@@ -106,7 +107,8 @@ function render(context, state, data) {
   const more = () => loadMore(context, state, data);
   return h(
     "section",
-    { class: "card", "aria-label": t("panel.tab_turns") },
+    { class: "card" },
+    h("h2", null, t("panel.tab_turns")),
     renderFilters(context, state),
     data.turns.length
       ? renderTable(
@@ -171,7 +173,9 @@ function listColumns({ t }) {
     { label: t("turns.route") },
     { label: t("turns.tools") },
     { label: t("turns.duration"), isNumber: true },
-    { label: t("turns.tokens"), isNumber: true },
+    { label: t("turns.input"), isNumber: true },
+    { label: t("turns.cached"), isNumber: true },
+    { label: t("turns.output"), isNumber: true },
     { label: t("turns.cost"), isNumber: true },
     { label: t("turns.error") },
   ];
@@ -185,7 +189,7 @@ function listColumns({ t }) {
 function renderCells(context, turn, errors) {
   const { hass, label, t } = context;
   const { input = 0, cached = 0, output = 0 } = turn.usage ?? {};
-  const number = (/** @type {number} */ value) => formatNumber(hass, value);
+  const number = (/** @type {number} */ value) => (turn.requests ? formatNumber(hass, value) : NOTHING);
   const answered = nameAgent(context, turn.answered_by ?? turn.entity_id);
   return [
     [
@@ -194,11 +198,11 @@ function renderCells(context, turn, errors) {
     ],
     [turn.person ?? t("turns.unknown_speaker"), turn.device && h("div", { class: "quiet small" }, turn.device)],
     [label("turn_route", turn.route), h("div", { class: "quiet small" }, describeReason(context, turn, errors))],
-    turn.tools.length ? turn.tools.join(", ") : "–",
+    turn.tools.length ? turn.tools.join(", ") : NOTHING,
     formatDuration(hass, turn.duration),
-    turn.requests
-      ? t("turns.token_figures", { input: number(input), cached: number(cached), output: number(output) })
-      : "–",
+    number(input),
+    number(cached),
+    number(output),
     formatMoney(hass, turn.cost),
     describeEnd(context, turn, errors),
   ];
@@ -211,5 +215,5 @@ function renderCells(context, turn, errors) {
  */
 function describeEnd({ label }, turn, errors) {
   if (turn.error) return errors[turn.error] ?? turn.error;
-  return turn.outcome === "answered" ? "–" : label("turn_outcome", turn.outcome);
+  return turn.outcome === "answered" ? NOTHING : label("turn_outcome", turn.outcome);
 }

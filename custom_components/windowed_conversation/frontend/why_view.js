@@ -2,7 +2,7 @@
  * Why an answer was given: what a turn was sent, what its tools returned, where its time went, and what was billed.
  */
 
-import { formatDuration, formatMoney, formatNumber, formatShare } from "./format.js";
+import { formatDuration, formatMoney, formatNumber } from "./format.js";
 import { h } from "./html.js";
 import {
   describeReason,
@@ -28,6 +28,11 @@ import { renderWaterfall } from "./waterfall.js";
  *   sent: Record<number, Sent | null>,
  * }} Data `sent` has the requests whose details were opened, by their number
  */
+
+const DIFFERENCE = /** @type {const} */ ({ style: "percent", signDisplay: "exceptZero", maximumFractionDigits: 1 });
+
+/** The requests of the last turn that were opened: they stay when the view is loaded again. */
+const opened = { turn: "", /** @type {Data["sent"]} */ sent: {} };
 
 /**
  * Return our count of a request's tokens beside what was billed. `difference` is a share of our count.
@@ -72,7 +77,7 @@ async function load(context, state) {
   const { turns: recent } = await context.call("recent_turns");
   const wanted = state.turn ?? recent[0]?.turn_id;
   /** @type {Data} */
-  const data = { recent, turn: null, problem: "", errors: {}, sent: {} };
+  const data = { recent, turn: null, problem: "", errors: {}, sent: keepOpened(wanted ?? "") };
   if (wanted) {
     try {
       data.turn = await context.call("get_turn", { turn_id: wanted });
@@ -82,6 +87,12 @@ async function load(context, state) {
   }
   data.errors = await loadErrors(context, [...recent, data.turn ?? {}].flatMap(findErrorKeys));
   return data;
+}
+
+/** @param {string} turn */
+function keepOpened(turn) {
+  if (opened.turn !== turn) Object.assign(opened, { turn, sent: {} });
+  return opened.sent;
 }
 
 /**
@@ -329,7 +340,7 @@ function renderTokens({ hass, t }, attempts) {
         number(place + 1),
         number(planned),
         number(input),
-        formatShare(hass, difference),
+        formatNumber(hass, difference, DIFFERENCE),
         number(cached),
         number(output),
       ],
