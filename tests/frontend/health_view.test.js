@@ -20,13 +20,25 @@ const MEMORY = {
   unindexed: 0,
   pending_writes: 0,
 };
+const FIGURES = { exchanges: 3, tokens: 300, evicted: { exchanges: 2, tokens: 100 }, trims: 1 };
 const AGENT = {
   entity_id: "conversation.one",
   name: "One",
   model: "small",
   context_tokens: 8192,
   context_source: "learned",
+  calibration: null,
+  cache: { input_tokens: 100, cached_tokens: 40, lost: null },
+  window: FIGURES,
+  findings: [],
 };
+const ISSUES = { cache_lost: "Answers cost more", memory_away: "Memory is away" };
+
+function renderText(data) {
+  const localize = (key) => ISSUES[key] ?? "";
+  const shown = { accounts: [], agents: [AGENT], memory: MEMORY, localize, ...data };
+  return collectText(view.render(makeContext(), { view: "health" }, shown));
+}
 
 test("a server that is away says since when", () => {
   const server = { ...SERVER, reachable: false, away_since: "2026-01-30T10:00:00+00:00" };
@@ -46,35 +58,37 @@ test("an account that is not loaded says so", () => {
   assert.equal(describeServer(makeContext(), { state: "setup_retry", server: null }), "health.not_loaded");
 });
 
-test("a bill above our count is named with its share", () => {
-  assert.equal(describeCalibration(makeContext(), 1.07), "health.bills_more|7%");
+test("what was learned of the model's tokens is named by kind of text", () => {
+  const calibration = { is_learned: true, factors: { prose: 1.07, tools: 0.9 } };
+  assert.equal(describeCalibration(makeContext(), calibration), "health.kind_prose +7%, health.kind_tools -10%");
 });
 
-test("a bill below our count is named with its share", () => {
-  assert.equal(describeCalibration(makeContext(), 0.9), "health.bills_less|10%");
-});
-
-test("an agent without a bill has no calibration", () => {
-  assert.equal(describeCalibration(makeContext(), undefined), "health.not_calibrated");
+test("an agent that learned nothing says so", () => {
+  assert.equal(describeCalibration(makeContext(), { is_learned: false, factors: {} }), "health.not_calibrated");
 });
 
 test("an agent without findings says so", () => {
-  const text = collectText(
-    view.render(makeContext(), { view: "health" }, { accounts: [], agents: [AGENT], memory: MEMORY }),
-  );
-  assert.ok(text.includes("health.no_findings"));
+  assert.ok(renderText({}).includes("health.no_findings"));
 });
 
-test("a finding without a text of its own is shown by its key", () => {
-  const agent = { ...AGENT, findings: ["new_finding"] };
-  const text = collectText(
-    view.render(makeContext(), { view: "health" }, { accounts: [], agents: [agent], memory: MEMORY }),
-  );
-  assert.ok(text.includes("new_finding"));
+test("a finding has the title of its issue", () => {
+  assert.ok(renderText({ agents: [{ ...AGENT, findings: ["cache_lost"] }] }).includes("Answers cost more"));
 });
 
-test("memory that cannot be used says so", () => {
-  const memory = { ...MEMORY, available: false, reason: "away" };
-  const text = collectText(view.render(makeContext(), { view: "health" }, { accounts: [], agents: [], memory }));
-  assert.ok(text.includes("health.memory_unavailable"));
+test("a finding without a title is shown by its key", () => {
+  assert.ok(renderText({ agents: [{ ...AGENT, findings: ["new_finding"] }] }).includes("new_finding"));
+});
+
+test("the share of the cache is that of the billed input", () => {
+  assert.ok(renderText({}).includes("40%"));
+});
+
+test("memory that cannot be used has the title of its issue", () => {
+  const memory = { ...MEMORY, available: false, reason: "away", facts: null };
+  assert.ok(renderText({ memory }).includes("Memory is away"));
+});
+
+test("memory that is closed for another reason cannot be used", () => {
+  const memory = { ...MEMORY, available: false, reason: "closed", facts: null };
+  assert.ok(renderText({ memory }).includes("health.memory_unavailable"));
 });

@@ -11,21 +11,36 @@ import { renderPairs, translateOr } from "./parts.js";
  * @typedef {{ reachable: boolean | null, away_since: string | null, answered_at: string | null, models: number }} Server
  * @typedef {{ title: string, provider: string, state: string, server: Server | null }} Account
  * @typedef {{
- *   available: boolean, reason: string | null, facts: number, turns: number, summaries: number, bytes: number,
- *   unindexed: number, pending_writes: number,
+ *   available: boolean, reason: string | null, facts: number | null, turns: number | null, summaries: number | null,
+ *   bytes: number | null, unindexed: number | null, pending_writes: number,
  * }} Memory
- * @typedef {{ accounts: Account[], agents: any[], memory: Memory }} Data
+ * @typedef {(key: string, placeholders?: any) => string} Localize the titles of issues
+ * @typedef {{ accounts: Account[], agents: any[], memory: Memory, localize: Localize }} Data
  */
 
+const DOMAIN = "windowed_conversation";
+const DIFFERENCE = /** @type {const} */ ({ style: "percent", signDisplay: "exceptZero", maximumFractionDigits: 0 });
+
 /** @type {import("./types.js").View} */
-export const view = { name: "health", load: (context) => context.call("health"), render };
+export const view = { name: "health", load, render };
+
+/**
+ * @param {Context} context
+ * @returns {Promise<Data>}
+ */
+async function load(context) {
+  const texts = await context.hass.loadBackendTranslation("issues", DOMAIN);
+  const localize = (/** @type {string} */ key, /** @type {Record<string, string>} */ placeholders) =>
+    texts(`component.${DOMAIN}.issues.${key}.title`, placeholders);
+  return { ...(await context.call("health")), localize };
+}
 
 /**
  * @param {Context} context
  * @param {import("./types.js").State} _state
  * @param {Data} data
  */
-function render(context, _state, { accounts, agents, memory }) {
+function render(context, _state, { accounts, agents, memory, localize }) {
   const { t } = context;
   return [
     h(
@@ -48,9 +63,14 @@ function render(context, _state, { accounts, agents, memory }) {
       "section",
       { class: "card", key: "agents" },
       h("h2", null, t("health.agents")),
-      agents.map((agent) => renderAgent(context, agent)),
+      agents.map((agent) => renderAgent(context, agent, localize)),
     ),
-    h("section", { class: "card", key: "memory" }, h("h2", null, t("health.memory")), renderMemory(context, memory)),
+    h(
+      "section",
+      { class: "card", key: "memory" },
+      h("h2", null, t("health.memory")),
+      renderMemory(context, memory, localize),
+    ),
   ];
 }
 
@@ -78,30 +98,45 @@ export function describeServer({ hass, t }, { state, server }) {
 /**
  * @param {Context} context
  * @param {any} agent
+ * @param {Localize} localize
  */
-function renderAgent(context, agent) {
+function renderAgent(context, agent, localize) {
   const { hass, t } = context;
   const { calibration, cache, window: figures } = agent;
-  const count = (/** @type {number | null | undefined} */ value) =>
-    value === null || value === undefined ? null : t("conversation.tokens", { tokens: formatNumber(hass, value) });
+  const placeholders = { agent: agent.name, context: formatNumber(hass, agent.context_tokens) };
   return h(
     "div",
     { key: agent.entity_id, class: "part-of" },
     h("h3", { dir: "auto" }, agent.name),
-    (agent.findings ?? []).map((/** @type {string} */ key) =>
-      h("p", { class: "error", key }, translateOr(context, `health.finding_${key}`, key)),
+    agent.findings.map((/** @type {string} */ key) =>
+      h("p", { class: "error", key, dir: "auto" }, localize(key, placeholders) || key),
     ),
-    !agent.findings?.length && h("p", null, t("health.no_findings")),
+    !agent.findings.length && h("p", null, t("health.no_findings")),
     renderPairs([
       [t("bar.model"), agent.model],
-      [t("health.context"), describeContext(context, agent)],
-      [t("health.calibration"), describeCalibration(context, calibration?.factor)],
-      [t("health.cache"), typeof cache?.share === "number" && formatShare(hass, cache.share)],
-      [t("bar.window"), count(figures?.max_tokens)],
-      [t("health.window_used"), count(figures?.tokens)],
-      [t("health.trims"), figures?.trims === undefined ? null : formatNumber(hass, figures.trims)],
+      [t("health.context"), agent.model && describeContext(context, agent)],
+      [t("health.calibration"), agent.model && describeCalibration(context, calibration)],
+      [t("health.cache"), cache?.input_tokens > 0 && formatShare(hass, cache.cached_tokens / cache.input_tokens)],
+      [t("health.windows"), t("conversation.size", count(context, figures))],
+      [t("health.evicted"), figures.trims > 0 && t("conversation.evicted", countEvicted(context, figures))],
     ]),
   );
+}
+
+/**
+ * @param {Context} context
+ * @param {any} figures
+ */
+function count({ hass }, { exchanges, tokens }) {
+  return { exchanges: formatNumber(hass, exchanges), tokens: formatNumber(hass, tokens) };
+}
+
+/**
+ * @param {Context} context
+ * @param {any} figures
+ */
+function countEvicted(context, { evicted, trims }) {
+  return { ...count(context, evicted), trims: formatNumber(context.hass, trims) };
 }
 
 /**
@@ -109,46 +144,47 @@ function renderAgent(context, agent) {
  * @param {any} agent
  */
 function describeContext(context, { context_tokens: tokens, context_source: source }) {
-  if (typeof tokens !== "number") return context.t("health.context_unknown");
+  if (typeof tokens !== "number") return context.t("panel.unknown");
   const size = context.t("conversation.tokens", { tokens: formatNumber(context.hass, tokens) });
   return source ? `${size} · ${translateOr(context, `health.context_${source}`, source)}` : size;
 }
 
 /**
- * Return how the billed tokens differ from our count, in words.
+ * Return how the model's tokens differ from our count, by kind of text.
  *
  * @param {Context} context
- * @param {number | null | undefined} factor
+ * @param {{ is_learned: boolean, factors: Record<string, number> } | null} calibration
  */
-export function describeCalibration({ hass, t }, factor) {
-  if (typeof factor !== "number") return t("health.not_calibrated");
-  const share = formatShare(hass, Math.abs(factor - 1));
-  if (Math.abs(factor - 1) < 0.005) return t("health.counts_exactly");
-  return t(factor > 1 ? "health.bills_more" : "health.bills_less", { share });
+export function describeCalibration({ hass, t }, calibration) {
+  if (!calibration?.is_learned) return t("health.not_calibrated");
+  return Object.entries(calibration.factors)
+    .map(([kind, factor]) => `${t(`health.kind_${kind}`)} ${formatNumber(hass, factor - 1, DIFFERENCE)}`)
+    .join(", ");
 }
 
 /**
  * @param {Context} context
  * @param {Memory} memory
+ * @param {Localize} localize
  */
-function renderMemory(context, memory) {
+function renderMemory(context, memory, localize) {
   const { hass, t } = context;
-  const count = (/** @type {number | undefined} */ value) => value && formatNumber(hass, value);
+  const some = (/** @type {number | null} */ value) => value && formatNumber(hass, value);
   return [
     h(
       "p",
       { class: !memory.available && "error" },
       memory.available
         ? t("health.memory_available")
-        : translateOr(context, `health.memory_${memory.reason}`, t("health.memory_unavailable")),
+        : (memory.reason && localize(`memory_${memory.reason}`)) || t("health.memory_unavailable"),
     ),
     renderPairs([
       [t("health.facts"), formatNumber(hass, memory.facts)],
       [t("health.turns"), formatNumber(hass, memory.turns)],
       [t("health.summaries"), formatNumber(hass, memory.summaries)],
       [t("health.size"), formatBytes(hass, memory.bytes)],
-      [t("health.unindexed"), count(memory.unindexed)],
-      [t("health.pending"), count(memory.pending_writes)],
+      [t("health.unindexed"), some(memory.unindexed)],
+      [t("health.pending"), some(memory.pending_writes)],
     ]),
   ];
 }

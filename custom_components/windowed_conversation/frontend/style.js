@@ -162,7 +162,7 @@ h4 { margin: 0; font-size: 1em; }
 .sent { padding-inline-start: 12px; }
 .sent > * + * { margin-block-start: 8px; }
 .lost { max-height: 30vh; overflow-y: auto; }
-.wide { display: flex; }
+.wide { display: flex; margin-block-end: 8px; }
 .share { block-size: 6px; margin-block-start: 4px; border-radius: 3px; background: rgba(127, 127, 127, 0.2); min-inline-size: 80px; }
 .share > div { block-size: 100%; border-radius: 3px; background: var(--page-accent); }
 .step + .step { margin-block-start: 6px; }
