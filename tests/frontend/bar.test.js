@@ -28,9 +28,13 @@ test("the parts of a bar are those of the request", () => {
     history: 800,
     live: 60,
     question: 100,
-    answer: 500,
     free: 5590,
+    answer: 500,
   });
+});
+
+test("the reserve for the answer is at the end of the bar", () => {
+  assert.equal(layoutBar(FIGURES, WEIGHT).parts.at(-1)?.name, "answer");
 });
 
 test("the marks are behind what is sent before the history", () => {

@@ -12,7 +12,7 @@ import { h } from "./html.js";
  */
 
 /**
- * Return the parts of a model's context in the order in which it is sent, the marks in it, and its size.
+ * Return the parts of a model's context in the order in which they are sent, the marks in it, and its size.
  *
  * The parts sum to the total. That is the size of the model, or, if that is unknown, of all that a request may have.
  * Without a weight, which an agent without a model does not have, it is that of the window. What does not fit enlarges
@@ -35,13 +35,15 @@ export function layoutBar(figures, weight) {
     toPart("history", history),
     ...(weight ? [toPart("live", live)] : []),
     toPart("question", newest),
-    ...(weight ? [toPart("answer", weight.answer)] : []),
   ];
+  // The reserve is at the end, so that the conversation grows towards the mark of its window.
+  const reserve = weight ? [toPart("answer", weight.answer)] : [];
   const window = toCount(weight?.window) || toCount(figures.max_tokens);
   const model = toCount(weight?.model);
   const room = model || fixedTokens + window + toCount(weight?.answer);
-  const total = Math.max(room, sum(used));
-  const parts = [...used, toPart("free", total - sum(used))];
+  const taken = sum(used) + sum(reserve);
+  const total = Math.max(room, taken);
+  const parts = [...used, toPart("free", total - taken), ...reserve];
   const start = fixedTokens + live;
   const marks = [
     { name: "low_water", tokens: toCount(figures.low_water_tokens), at: start + toCount(figures.low_water_tokens) },
@@ -65,7 +67,7 @@ export function layoutBar(figures, weight) {
  */
 export function renderBar({ hass, t }, figures, weight, { hasLegend = true } = {}) {
   const { parts, marks, total } = layoutBar(figures, weight);
-  const free = parts.at(-1);
+  const free = parts.find(({ name }) => name === "free");
   const summary = t("bar.summary", {
     used: formatNumber(hass, total - (free?.tokens ?? 0)),
     total: formatNumber(hass, total),
