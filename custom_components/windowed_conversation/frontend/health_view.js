@@ -169,7 +169,7 @@ export function describeCalibration({ hass, t }, calibration) {
  */
 function renderMemory(context, memory, localize) {
   const { hass, t } = context;
-  const some = (/** @type {number | null} */ value) => value && formatNumber(hass, value);
+  const some = (/** @type {number | null} */ value) => (value ? formatNumber(hass, value) : null);
   return [
     h(
       "p",
