@@ -8,6 +8,7 @@ import {
   formatValue,
   loadRequest,
   nameLanguage,
+  splitLines,
   view,
 } from "../../custom_components/windowed_conversation/frontend/why_view.js";
 import { makeContext, TURN } from "./contexts.js";
@@ -86,6 +87,10 @@ test("a message of text alone is shown as text", () => {
 test("a message with more than text is shown whole", () => {
   const message = { role: "assistant", content: "", tool_calls: [] };
   assert.equal(findContent(message), message);
+});
+
+test("facts that were sent as one text are shown line by line", () => {
+  assert.deepEqual(splitLines("Anna likes tea\n\nThe bins are blue\n"), ["Anna likes tea", "The bins are blue"]);
 });
 
 test("a language has its name", () => {

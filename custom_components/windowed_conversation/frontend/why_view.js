@@ -268,18 +268,29 @@ function renderFailures(context, failures, errors) {
 }
 
 /**
+ * Return the lines of what was sent, which is one text or a list of them.
+ *
+ * @param {string[] | string} sent
+ */
+export function splitLines(sent) {
+  return (typeof sent === "string" ? sent.split("\n") : sent).filter((line) => line.trim());
+}
+
+/**
  * @param {Context} context
- * @param {{ facts: string[], recalled: string[], states: string }} sent
+ * @param {{ facts: string[] | string, recalled: string[], states: string }} sent
  */
 function renderContext({ t }, { facts, recalled, states }) {
-  const list = (/** @type {string[]} */ lines) =>
-    lines.length
+  const list = (/** @type {string[] | string} */ sent) => {
+    const lines = splitLines(sent);
+    return lines.length
       ? h(
           "ul",
           { class: "lines-sent" },
           lines.map((line) => h("li", { class: "text", dir: "auto" }, line)),
         )
       : h("p", { class: "quiet" }, t("why.nothing_sent"));
+  };
   return h(
     "section",
     { class: "card", key: "context" },
