@@ -150,6 +150,35 @@ const CARD = `
 .tile > * + * { margin-block-start: 4px; }
 `;
 
+const PARTS = `
+pre { margin: 0; font-family: var(--ha-font-family-code, monospace); font-size: 0.9em; }
+h4 { margin: 0; font-size: 1em; }
+.pairs { display: grid; grid-template-columns: minmax(6em, max-content) minmax(0, 1fr); gap: 4px 16px; }
+.pairs dt { color: var(--page-quiet); }
+.cards .number { white-space: nowrap; }
+.cards th { overflow-wrap: normal; }
+.part-of + .part-of { margin-block-start: 16px; }
+.lines-sent > li + li { margin-block-start: 4px; }
+.sent { padding-inline-start: 12px; }
+.sent > * + * { margin-block-start: 8px; }
+.lost { max-height: 30vh; overflow-y: auto; }
+.wide { display: flex; margin-block-end: 8px; }
+.share { block-size: 6px; margin-block-start: 4px; border-radius: 3px; background: rgba(127, 127, 127, 0.2); min-inline-size: 80px; }
+.share > div { block-size: 100%; border-radius: 3px; background: var(--page-accent); }
+.step + .step { margin-block-start: 6px; }
+.track { position: relative; block-size: 14px; border-radius: 4px; background: rgba(127, 127, 127, 0.2); }
+.span { position: absolute; block-size: 100%; min-inline-size: 2px; border-radius: 4px; }
+.span-request { background: #4a78d0; }
+.span-tool { background: #9a5fd0; }
+.span-recognition { background: #1c8f86; }
+.tick { position: absolute; inset-block: -2px; inline-size: 2px; background: var(--page-text); }
+@media (max-width: 600px) {
+  .pairs { grid-template-columns: minmax(0, 1fr); gap: 0; }
+  .pairs dd { margin-block-end: 6px; }
+  table.cards td.empty { display: none; }
+}
+`;
+
 /** @type {Map<string, CSSStyleSheet>} */
 const sheets = new Map();
 
@@ -163,7 +192,7 @@ export function applyStyle(root, kind) {
   let sheet = sheets.get(kind);
   if (!sheet) {
     sheet = new CSSStyleSheet();
-    sheet.replaceSync(BASE + (kind === "page" ? PAGE : CARD));
+    sheet.replaceSync(BASE + (kind === "page" ? PAGE + PARTS : CARD));
     sheets.set(kind, sheet);
   }
   root.adoptedStyleSheets = [sheet];
