@@ -1,7 +1,7 @@
 """An agent at run time: its configuration, its model, and the listeners to changes of its statistics."""
 
 import asyncio
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 import logging
@@ -31,6 +31,8 @@ _LOGGER = logging.getLogger(__name__)
 _NOTIFY_DELAY = 0.05
 
 type AccountConfigEntry = ConfigEntry[AccountData]
+# The audience of a profile of facts: the owner of the window or None, whether they are alone there, and their name.
+type ProfileKey = tuple[str | None, bool, str]
 
 
 class Agent:
@@ -68,7 +70,7 @@ class Agent:
         self.head_start = head_start
         self.tool_schemas = ToolSchemaCache()
         # The profiles of facts built in recent turns, each with the revision of its facts, by audience.
-        self.profiles: dict[Hashable, tuple[object, PromptFacts]] = {}
+        self.profiles: dict[ProfileKey, tuple[object, PromptFacts]] = {}
         # The last answers of memory, by conversation, which the user may confirm with a yes.
         self.last_memory_answers: dict[str, LastAnswer] = {}
         # The states of the home that the last turn of each conversation listed.

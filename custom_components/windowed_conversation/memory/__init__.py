@@ -15,6 +15,7 @@ from .records import (
     CallRecord as CallRecord,
     EndStatus as EndStatus,
     Fact as Fact,
+    FactTelling as FactTelling,
     FailureRecord as FailureRecord,
     LoadCounts as LoadCounts,
     LostRows as LostRows,

@@ -74,6 +74,17 @@ class Fact:
     search_words: str | None = None
 
 
+class FactTelling(NamedTuple):
+    """The origin of a fact, as far as a person may know it.
+
+    `is_shared` is True if another person stated it, too. `conversation` is the newest one in which the person or an
+    unknown speaker stated it, or None.
+    """
+
+    is_shared: bool
+    conversation: str | None
+
+
 @dataclass(frozen=True, slots=True)
 class RecallHit:
     """A search result. `private` is True for a private fact, and for every turn and summary of a person.

@@ -67,7 +67,7 @@ _EXPORT_SCHEMA = probatio.Schema({**_FILTER_FIELDS, probatio.Required(access.ATT
 
 
 @dataclass(frozen=True, slots=True)
-class _CallerPermissions:
+class CallerPermissions:
     """The people and agents whose turns a caller may list, and the people whose text they may read.
 
     Among people, None stands for unknown speakers. If `visible_people` or `visible_agent_ids` itself is None, it means
@@ -86,12 +86,12 @@ class _CallerPermissions:
 
 async def _async_list_turns(call: ServiceCall) -> ServiceResponse:
     """Return a page of turns without their text, newest first."""
-    rights = await _async_get_permissions(call)
+    rights = await async_get_permissions(call)
     most = call.data[access.ATTR_LIMIT]
     listing = _build_list_query(call.data, rights)._replace(limit=most + 1, after=call.data.get("after"))
     async with open_usable_store(call.hass) as memory:
         found = await memory.async_read(lambda opened: opened.turn_records.list_newest(listing), list[TurnRecord]())
-    shown, names = found[:most], await _async_find_person_names(call.hass, found[:most])
+    shown, names = found[:most], await async_find_person_names(call.hass, [turn.person for turn in found[:most]])
     return {
         "turns": [_format_turn(call.hass, turn, names) for turn in shown],
         "next_after": shown[-1].id if len(found) > most else None,
@@ -100,7 +100,7 @@ async def _async_list_turns(call: ServiceCall) -> ServiceResponse:
 
 async def _async_get_turn(call: ServiceCall) -> ServiceResponse:
     """Return a turn with its requests, and with its text if that is stored and the caller may read it."""
-    rights, wanted = await _async_get_permissions(call), call.data["turn_id"]
+    rights, wanted = await async_get_permissions(call), call.data["turn_id"]
     async with open_usable_store(call.hass) as memory:
         turn = await memory.async_read(lambda opened: opened.turn_records.get_turn(wanted), None)
     if turn is None or not rights.can_see(turn):
@@ -108,7 +108,7 @@ async def _async_get_turn(call: ServiceCall) -> ServiceResponse:
     number = call.data.get("request")
     if number is not None and number > len(turn.requests):
         raise build_refusal("unknown_request", turn=wanted, number=str(number))
-    names = await _async_find_person_names(call.hass, [turn])
+    names = await async_find_person_names(call.hass, [turn.person])
     return {
         **_format_turn(call.hass, turn, names),
         "message": turn.message,
@@ -124,7 +124,7 @@ async def _async_get_turn(call: ServiceCall) -> ServiceResponse:
 
 async def _async_export_turns(call: ServiceCall) -> ServiceResponse:
     """Write turns with their complete text to a file, and return the number of turns."""
-    listing = _build_list_query(call.data, await _async_get_permissions(call, needs_admin=True))
+    listing = _build_list_query(call.data, await async_get_permissions(call, needs_admin=True))
     async with open_usable_store(call.hass) as memory:
         path = await call.hass.async_add_executor_job(resolve_allowed_path, call.hass, call.data[access.ATTR_FILENAME])
 
@@ -136,7 +136,7 @@ async def _async_export_turns(call: ServiceCall) -> ServiceResponse:
         return {"filename": str(path), "written": await memory.async_read(export_to_file, 0)}
 
 
-async def _async_get_permissions(call: ServiceCall, *, needs_admin: bool = False) -> _CallerPermissions:
+async def async_get_permissions(call: ServiceCall, *, needs_admin: bool = False) -> CallerPermissions:
     """Return the permissions of an action's caller. Raises `Unauthorized` and `ServiceValidationError`.
 
     Users see their own turns and those of unknown speakers; administrators and automations see all turns. An action
@@ -154,7 +154,7 @@ async def _async_get_permissions(call: ServiceCall, *, needs_admin: bool = False
         people = frozenset({target.person})
     elif is_free and (user is None or user.is_admin):
         people = None
-    return _CallerPermissions(theirs if is_free else frozenset(), people, await _async_find_visible_agents(call, user))
+    return CallerPermissions(theirs if is_free else frozenset(), people, await _async_find_visible_agents(call, user))
 
 
 async def _async_find_visible_agents(call: ServiceCall, user: User | None) -> frozenset[str] | None:
@@ -168,7 +168,7 @@ async def _async_find_visible_agents(call: ServiceCall, user: User | None) -> fr
     )
 
 
-def _build_list_query(data: Mapping[str, Any], rights: _CallerPermissions) -> TurnListQuery:
+def _build_list_query(data: Mapping[str, Any], rights: CallerPermissions) -> TurnListQuery:
     """Return the query for the turns that the caller may see and that match all conditions of the action."""
     return TurnListQuery(
         since=data.get(access.ATTR_SINCE, -math.inf),
@@ -182,7 +182,7 @@ def _build_list_query(data: Mapping[str, Any], rights: _CallerPermissions) -> Tu
     )
 
 
-def _format_turn_text(turn: TurnRecord, rights: _CallerPermissions, number: int | None) -> JsonObjectType:
+def _format_turn_text(turn: TurnRecord, rights: CallerPermissions, number: int | None) -> JsonObjectType:
     """Return the text of a turn, and the body of the request with this number, or the reason why there is no text."""
     if turn.words is None:
         return {"text": "not_kept"}
@@ -208,9 +208,9 @@ def _iter_counting_turns(lines: Iterable[str], turns: list[bool]) -> Iterator[st
         yield line
 
 
-async def _async_find_person_names(hass: HomeAssistant, turns: Iterable[TurnRecord]) -> dict[str, str]:
-    """Return the names of the people who spoke in these turns, by user id."""
-    people = [await async_find_person(hass, user) for user in {turn.person for turn in turns}]
+async def async_find_person_names(hass: HomeAssistant, user_ids: Iterable[str | None]) -> dict[str, str]:
+    """Return the names of these users who have one, by user id."""
+    people = [await async_find_person(hass, user_id) for user_id in set(user_ids)]
     return {person.id: person.name for person in people if person is not None and person.name}
 
 
@@ -222,7 +222,7 @@ def _format_turn(hass: HomeAssistant, turn: TurnRecord, names: Mapping[str, str]
         "entity_id": find_agent_entity_id(hass, turn.agent),
         "conversation_id": turn.conversation,
         "person": names.get(turn.person or "", turn.person),
-        "device": _find_device_name(hass, turn.device),
+        "device": find_device_name(hass, turn.device),
         "route": turn.route,
         "reason": turn.reason,
         "outcome": turn.end,
@@ -295,7 +295,7 @@ def _error_key(name: str | None) -> str | None:
     return name and ERROR_KEY_BY_CLASS_NAME.get(name, "unexpected")
 
 
-def _find_device_name(hass: HomeAssistant, device: str | None) -> str | None:
+def find_device_name(hass: HomeAssistant, device: str | None) -> str | None:
     """Return the name of a device or of a satellite entity, or the id if it does not exist any more."""
     if device is None:
         return None

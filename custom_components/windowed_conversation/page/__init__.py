@@ -1,0 +1,1 @@
+"""The page: its websocket commands, and the registration of its files."""
