@@ -13,6 +13,7 @@ from .records import (
     KINDS as KINDS,
     BadLine as BadLine,
     CallRecord as CallRecord,
+    DailyUsage as DailyUsage,
     EndStatus as EndStatus,
     Fact as Fact,
     FactTelling as FactTelling,
