@@ -236,7 +236,7 @@ async def test_memory_is_shown_with_its_numbers(
     home: HomeAssistant, entry: MockConfigEntry, say: SayFn, read: Read
 ) -> None:
     await add_fact(home, "The bins go out on Friday")
-    await say("my name is Ada Lovelace")
+    await say("hello there")
     statistics = await memory_of(home).async_read(lambda memory: memory.statistics(), None)
     assert statistics is not None
     await until(lambda: memory_of(home).writer.state.statistics == statistics)
