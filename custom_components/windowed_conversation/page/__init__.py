@@ -22,7 +22,7 @@ import probatio
 
 from ..agents.actions import ACTIONS
 from ..const import DOMAIN, FRONTEND, PANEL_PATH
-from . import conversations, model_commands
+from . import about_me, conversations, costs, health, model_commands
 from .subscription import async_subscribe
 
 _FOLDER = Path(__file__).parent.parent / "frontend"
@@ -45,6 +45,9 @@ def async_register_commands(hass: HomeAssistant) -> None:
         *((name, action, schema) for name, action, schema, _ in ACTIONS),
         *conversations.COMMANDS,
         *model_commands.COMMANDS,
+        *about_me.COMMANDS,
+        *costs.COMMANDS,
+        *health.COMMANDS,
     )
     for name, read, schema in reads:
         command = f"{DOMAIN}/{name}"

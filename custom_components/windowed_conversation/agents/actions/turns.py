@@ -92,7 +92,7 @@ async def _async_list_turns(call: ServiceCall) -> ServiceResponse:
     listing = _build_list_query(call.data, rights)._replace(limit=most + 1, after=call.data.get("after"))
     async with open_usable_store(call.hass) as memory:
         found = await memory.async_read(lambda opened: opened.turn_records.list_newest(listing), list[TurnRecord]())
-    shown, names = found[:most], await _async_find_person_names(call.hass, found[:most])
+    shown, names = found[:most], await async_find_person_names(call.hass, [turn.person for turn in found[:most]])
     return {
         "turns": [_format_turn(call.hass, turn, names) for turn in shown],
         "next_after": shown[-1].id if len(found) > most else None,
@@ -112,7 +112,7 @@ async def _async_get_turn(call: ServiceCall) -> ServiceResponse:
     number = call.data.get("request")
     if number is not None and number > len(turn.requests):
         raise build_refusal("unknown_request", turn=wanted, number=str(number))
-    names = await _async_find_person_names(call.hass, [turn])
+    names = await async_find_person_names(call.hass, [turn.person])
     return {
         **_format_turn(call.hass, turn, names),
         "message": turn.message,
@@ -134,7 +134,7 @@ async def async_list_recent_turns(call: ServiceCall) -> ServiceResponse:
     """Return the turns in working memory whose text the caller may read, newest first, without their text."""
     recent = _list_readable(call.hass, await async_get_permissions(call))
     turns = [_add_cost(each.outline(), each) for each in recent]
-    names = await _async_find_person_names(call.hass, turns)
+    names = await async_find_person_names(call.hass, turns)
     return {"turns": [_format_turn(call.hass, turn, names) for turn in turns]}
 
 
@@ -268,9 +268,9 @@ def _iter_counting_turns(lines: Iterable[str], turns: list[bool]) -> Iterator[st
         yield line
 
 
-async def _async_find_person_names(hass: HomeAssistant, turns: Iterable[TurnRecord]) -> dict[str, str]:
-    """Return the names of the people who spoke in these turns, by user id."""
-    people = [await async_find_person(hass, user) for user in {turn.person for turn in turns}]
+async def async_find_person_names(hass: HomeAssistant, user_ids: Iterable[str | None]) -> dict[str, str]:
+    """Return the names of these users who have one, by user id."""
+    people = [await async_find_person(hass, user_id) for user_id in set(user_ids)]
     return {person.id: person.name for person in people if person is not None and person.name}
 
 
