@@ -134,7 +134,7 @@ async def async_list_recent_turns(call: ServiceCall) -> ServiceResponse:
     """Return the turns in working memory whose text the caller may read, newest first, without their text."""
     recent = _list_readable(call.hass, await async_get_permissions(call))
     turns = [_add_cost(each.outline(), each) for each in recent]
-    names = await async_find_person_names(call.hass, turns)
+    names = await async_find_person_names(call.hass, [turn.person for turn in turns])
     return {"turns": [_format_turn(call.hass, turn, names) for turn in turns]}
 
 
