@@ -150,6 +150,7 @@ async def _set_up_demo(client: Client, model: ModelAccess, arguments: argparse.N
         await save_automation(client, account.agent_id)
         sensors = await find_sensor_ids(client)
         await dashboard.save_dashboard(client, sensors)
+        await dashboard.show_page_first(client)
         await import_example_week(client, sensors)
         done.write_text(json.dumps(model.fingerprint()))
     await prefer_agent(client, account.agent_id)
@@ -188,11 +189,10 @@ async def _run_demo(arguments: argparse.Namespace) -> int:
 def _print_welcome(url: str, account: Account, model: ModelAccess) -> None:
     print(f"\nOpen      {url}")
     print(f"Log in    {OWNER_USERNAME}, password {PASSWORD}")
-    print('Talk      press "a", or the Assist icon at the top right')
-    print("          its microphone hears what is typed on the dashboard, and the answer is spoken in tones")
-    print(
-        f"Watch     {url}/{dashboard.DASHBOARD_PATH}, or all sensors: {url}/config/devices/device/{account.device_id}"
-    )
+    print('Talk      press "a": the page shows what the model gets, and why it answered')
+    print(f"Watch     all sensors: {url}/config/devices/device/{account.device_id}")
+    print(f"          a dashboard: {url}/{dashboard.DASHBOARD_PATH}")
+    print("          the microphone of Assist hears what is typed there, and the answer is spoken in tones")
     if model.is_scripted:
         print("\nWhat to say, beside what Home Assistant understands by itself:")
         width = max(len(phrase) for phrase, _ in EXAMPLE_PHRASES)

@@ -1,4 +1,4 @@
-"""The demo's dashboard: window size, routes, costs, inputs to try, and statistics of the last week.
+"""The first page of the demo, and its dashboard: window size, routes, costs, and statistics of the last week.
 
 It shows only sensors that the agent has, so an account without prices has no cost cards.
 """
@@ -12,6 +12,7 @@ from demo.home import GOOD_NIGHT_BUTTON
 from demo.voice import SENTENCE_ENTITY_ID
 
 DASHBOARD_PATH = "conversation-window"
+PAGE_PATH = "windowed-conversation"
 # The URL paths of the views.
 WINDOW_VIEW_PATH = "window"
 WEEK_VIEW_PATH = "week"
@@ -35,6 +36,15 @@ async def save_dashboard(client: Client, sensors: Mapping[str, str]) -> None:
         )
     views = build_views(sensors, is_demo=True)
     await client.send_command("lovelace/config/save", url_path=DASHBOARD_PATH, config={"views": views})
+
+
+async def show_page_first(client: Client) -> None:
+    """Let Home Assistant open on the page of the integration, and list the page first in the sidebar."""
+    found = await client.send_command("frontend/get_user_data", key="core")
+    core = {**(found["value"] or {}), "default_panel": PAGE_PATH}
+    await client.send_command("frontend/set_user_data", key="core", value=core)
+    sidebar = {"panelOrder": [PAGE_PATH, DASHBOARD_PATH], "hiddenPanels": []}
+    await client.send_command("frontend/set_user_data", key="sidebar", value=sidebar)
 
 
 def build_views(sensors: Mapping[str, str], *, is_demo: bool) -> list[Json]:

@@ -294,6 +294,7 @@ _TRANSLATIONS_SCHEMA = probatio.Schema(
         _OPTIONAL("title"): _validate_text,
         _OPTIONAL("common"): {cv.slug: _validate_text},
         _OPTIONAL("config"): _FLOW_SCHEMA,
+        _OPTIONAL("config_panel"): {cv.slug: {_validate_key: _validate_text}},
         _OPTIONAL("config_subentries"): {
             cv.slug: {
                 **_FLOW_SCHEMA,

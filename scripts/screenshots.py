@@ -61,6 +61,7 @@ _FIRST_LOOK_HTML = """
 </div></body>
 """
 _DESKTOP_VIEWPORT = {"width": 1220, "height": 740}
+_PAGE_VIEWPORT = {"width": 1220, "height": 900}
 _PHONE_VIEWPORT = {"width": 390, "height": 490}
 
 
@@ -81,6 +82,7 @@ async def _take_screenshots(folder: Path) -> None:
             browser = await playwright.chromium.launch(executable_path=chromium, args=list(ARGUMENTS))
             await record_animation(browser, client, _PICTURES_FOLDER / "demo.gif")
             await _take_dialog_and_device(browser, client, account)
+            await _take_page(browser, client)
             await _take_first_look(browser, client)
             await browser.close()
 
@@ -97,6 +99,17 @@ async def _take_dialog_and_device(browser: Browser, client: Client, account: Acc
     # the icons appear shortly after the values
     await asyncio.sleep(1)
     await page.screenshot(path=_PICTURES_FOLDER / "device.png")
+
+
+async def _take_page(browser: Browser, client: Client) -> None:
+    context = await logged_in(browser, client, scale=_DEVICE_SCALE)
+    await context.add_init_script("localStorage.setItem('dockedSidebar', JSON.stringify('always_hidden'))")
+    page = await context.new_page()
+    await _hold_conversation(page, client.url, _EARLIER_SENTENCES)
+    await page.set_viewport_size(_PAGE_VIEWPORT)
+    await page.goto(f"{client.url}/{dashboard.PAGE_PATH}")
+    await page.get_by_role("separator").wait_for()
+    await page.screenshot(path=_PICTURES_FOLDER / "page.png")
 
 
 async def _take_first_look(browser: Browser, client: Client) -> None:

@@ -44,6 +44,7 @@ FAULTS: dict[str, tuple[str, list[str], object, str]] = {
     "import without a dependency": ("manifest", ["after_dependencies"], ["intent"], "imports recorder"),
     "flow that the manifest does not name": ("manifest", ["config_flow"], False, "config_flow"),
     "unknown part of the texts": ("texts", ["configs"], {}, "configs"),
+    "text of a page that is in no group": ("texts", ["config_panel", "title"], "Title", "title"),
     "text with a space at its end": ("texts", [*FLOW, "title"], "Server ", "spaces"),
     "text that is empty": ("texts", [*FLOW, "title"], "", "spaces"),
     "text that is a number": ("texts", [*FLOW, "title"], 1, "spaces"),

@@ -6,7 +6,7 @@ import { PART_COLORS } from "../../custom_components/windowed_conversation/front
 import { collectText, PROFILE } from "./nodes.js";
 
 const FIGURES = { tokens: 900, newest_tokens: 100, live_tokens: 60, max_tokens: 2000, low_water_tokens: 1500 };
-const WEIGHT = { instructions: 200, home: 300, tools: 400, facts: 50, window: 2000, answer: 500, model: 8000 };
+const WEIGHT = { instructions: 200, home: 300, tools: 400, facts: 50, window: 2000, answer: 500, model: 6000 };
 const SIZES = [undefined, null, Number.NaN, -5, 0, 1, 333, 1e9];
 
 /** @param {{ parts: { name: string, tokens: number }[] }} layout */
@@ -28,25 +28,35 @@ test("the parts of a bar are those of the request", () => {
     history: 800,
     live: 60,
     question: 100,
+    free: 3590,
     answer: 500,
-    free: 5590,
   });
+});
+
+test("the reserve for the answer is at the end of the bar", () => {
+  assert.equal(layoutBar(FIGURES, WEIGHT).parts.at(-1)?.name, "answer");
 });
 
 test("the marks are behind what is sent before the history", () => {
   const { marks, total } = layoutBar(FIGURES, WEIGHT);
   assert.deepEqual(
-    marks.map(({ name, share }) => [name, Math.round(share * total)]),
+    marks.map(({ name, share }) => [name, Math.round((share ?? 0) * total)]),
     [
       ["low_water", 2510],
       ["window", 3010],
-      ["model", 8000],
+      ["model", 6000],
     ],
   );
 });
 
 test("a bar of a model of unknown size is as long as what a request may have", () => {
   assert.equal(layoutBar(FIGURES, { ...WEIGHT, model: null }).total, 200 + 300 + 400 + 50 + 2000 + 500);
+});
+
+test("a model that is far larger than any request is not drawn to scale", () => {
+  const { marks, total } = layoutBar(FIGURES, { ...WEIGHT, model: 400_000 });
+  assert.equal(total, 200 + 300 + 400 + 50 + 2000 + 500);
+  assert.deepEqual(marks.at(-1), { name: "model", tokens: 400_000, share: null });
 });
 
 test("a bar without a model is the window", () => {
@@ -63,8 +73,8 @@ test("a bar without a model is the window", () => {
 
 test("a request that is larger than the model moves the mark of the model into the bar", () => {
   const { marks, total } = layoutBar({ ...FIGURES, tokens: 9000 }, WEIGHT);
-  assert.ok(total > 8000);
-  assert.equal(marks.find(({ name }) => name === "model")?.share, 8000 / total);
+  assert.ok(total > 6000);
+  assert.equal(marks.find(({ name }) => name === "model")?.share, 6000 / total);
 });
 
 test("parts of any sizes are never negative and sum to the total", () => {
@@ -87,7 +97,7 @@ test("parts of any sizes are never negative and sum to the total", () => {
         found,
       );
       assert.ok(
-        layout.marks.every(({ share }) => share >= 0 && share <= 1),
+        layout.marks.every(({ share }) => share === null || (share >= 0 && share <= 1)),
         found,
       );
       assert.equal(
@@ -101,7 +111,7 @@ test("parts of any sizes are never negative and sum to the total", () => {
 
 test("the legend has each part and each mark with its number", () => {
   const text = collectText(renderBar({ hass: PROFILE, t: (key) => key }, FIGURES, WEIGHT));
-  for (const expected of ["bar.history", "800", "bar.free", "5,590", "bar.window", "2,000", "bar.model", "8,000"]) {
+  for (const expected of ["bar.history", "800", "bar.free", "3,590", "bar.window", "2,000", "bar.model", "6,000"]) {
     assert.ok(text.includes(expected), expected);
   }
 });

@@ -113,7 +113,7 @@ test("an event of an unknown conversation loads again", () => {
 
 test("the line of the next trim is below the last exchange that it evicts", () => {
   const nodes = renderExchanges(CONTEXT, {}, OPENED, null).flat().filter(Boolean);
-  const place = nodes.findIndex((node) => /** @type {any} */ (node).props.role === "separator");
+  const place = nodes.findIndex((node) => /** @type {any} */ (node).children[0]?.props?.role === "separator");
   assert.equal(place, 2);
 });
 

@@ -43,6 +43,7 @@ test("the cost of a turn keeps its digits", () => {
 });
 
 test("a duration has its two largest units", () => {
+  assert.equal(formatDuration(PROFILE, 0.0204), "21 ms");
   assert.equal(formatDuration(PROFILE, 1.94), "1.9 sec");
   assert.equal(formatDuration(PROFILE, 125), "2 min 5 sec");
   assert.equal(formatDuration(PROFILE, 3 * 86400 + 3600 + 5), "3 days 1 hr");

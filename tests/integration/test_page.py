@@ -277,7 +277,7 @@ async def test_recent_turns_of_a_deleted_conversation_go(entry: MockConfigEntry,
     await ada.call("delete_conversation", entity_id=AGENT, conversation_id="adas")
 
     turns = (await ada.call("recent_turns"))["turns"]
-    assert [each["conversation_id"] for each in turns] == ["others"]
+    assert [(each["conversation_id"], each["person"]) for each in turns] == [("others", "Ada")]
 
 
 async def test_twenty_turns_are_recent(entry: MockConfigEntry, visit: Visit, say: SayFn) -> None:

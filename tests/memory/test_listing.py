@@ -1,5 +1,7 @@
 """Tests for lists of memories without a query."""
 
+from dataclasses import replace
+
 import pytest
 
 from custom_components.windowed_conversation.memory import MemoryListQuery, PastSummary
@@ -47,6 +49,15 @@ def test_what_is_private_is_not_listed_for_others(filled) -> None:
     listed = filled.list_newest(MemoryListQuery("anna", private=False))
 
     assert get_texts(listed) == ["They greeted", "Good night\nBye", "Anna likes tea", "Bins: Friday"]
+
+
+def test_listed_turns_have_their_tools(memory) -> None:
+    memory.add_turn(replace(turn("Light on", "Done"), tools=("HassTurnOn", "HassTurnOff")))
+    memory.add_turn(turn("Good night", "Bye", at=NOW + 1))
+
+    listed = memory.list_newest(MemoryListQuery())
+
+    assert [each.tool_names for each in listed] == [(), ("HassTurnOn", "HassTurnOff")]
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,14 @@ def test_a_list_has_the_figures_newest_first(memory) -> None:
     assert memory.turn_records.list_newest(TurnListQuery()) == [strip_texts(second), first]
 
 
+def test_a_list_of_texts_has_those_of_the_turns_without_those_of_requests(memory) -> None:
+    bare, full = record(1), whole(2, "Light on")
+    memory.add([bare, full])
+
+    expected = replace(strip_texts(full), words=full.words)
+    assert memory.turn_records.list_newest_texts(TurnListQuery()) == [expected]
+
+
 def test_the_next_page_begins_after_the_last_turn(memory) -> None:
     memory.add([record(number) for number in range(5)])
 

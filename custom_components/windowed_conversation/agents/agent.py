@@ -1,7 +1,7 @@
 """An agent at run time: its configuration, its model, its listeners, and the look-up of agents by id or entity."""
 
 import asyncio
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 import logging
@@ -43,6 +43,8 @@ _NOTIFY_DELAY = 0.05
 SIGNAL_AGENT_CHANGED: SignalType[Agent] = SignalType(f"{DOMAIN}_agent_changed")
 
 type AccountConfigEntry = ConfigEntry[AccountData]
+# The audience of a profile of facts: the owner of the window or None, whether they are alone there, and their name.
+type ProfileKey = tuple[str | None, bool, str]
 
 
 class Agent:
@@ -80,7 +82,7 @@ class Agent:
         self.head_start = head_start
         self.tool_schemas = ToolSchemaCache()
         # The profiles of facts built in recent turns, each with the revision of its facts, by audience.
-        self.profiles: dict[Hashable, tuple[object, PromptFacts]] = {}
+        self.profiles: dict[ProfileKey, tuple[object, PromptFacts]] = {}
         # The last answers of memory, by conversation, which the user may confirm with a yes.
         self.last_memory_answers: dict[str, LastAnswer] = {}
         # The states of the home that the last turn of each conversation listed.

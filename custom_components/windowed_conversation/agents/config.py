@@ -136,6 +136,11 @@ class AgentConfig:
         )
 
 
+def get_memory_days(account: ConfigEntry[Any]) -> int:
+    """Return the number of days for which the turns of an account's agents are kept."""
+    return int(account.options.get(const.CONF_MEMORY_DAYS, DEFAULT_MEMORY_DAYS))
+
+
 def default_temperature(account: Mapping[str, Any]) -> float | None:
     """Return the temperature for an agent without a setting, or None to use the provider's default."""
     return _LOCAL_SERVER_TEMPERATURE if is_local_server(account) else None

@@ -354,6 +354,13 @@ def async_clear_issues(hass: HomeAssistant, owner: str) -> None:
 
 
 @callback
+def async_list_issues(hass: HomeAssistant, owner: str) -> list[str]:
+    """Return the translation keys of the issues of an agent or an account."""
+    registry = ir.async_get(hass)
+    return [str(issue) for issue in Issue if registry.async_get_issue(DOMAIN, f"{issue}_{owner}")]
+
+
+@callback
 def async_update_server_issue(hass: HomeAssistant, entry_id: str, account: str | None) -> None:
     """Raise an issue for an account whose server has been away for a long time, or clear it if `account` is None."""
     _update_issue(hass, Issue.SERVER_AWAY, entry_id, None if account is None else {"account": account})

@@ -1,7 +1,7 @@
 """Additions to a turn's requests besides its window: the profile of facts, recalled lines, and states of the home."""
 
 import asyncio
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import filterfalse
 import logging
@@ -27,7 +27,7 @@ from ..turn.recall_query import build_recall_query
 from ..turn.speaker import Speaker
 from ..turn.state_text import area_name
 from ..window import Exchange, TextKind, Window
-from .agent import Agent
+from .agent import Agent, ProfileKey
 from .reload_state import SentContext
 from .store import async_get_store
 
@@ -133,7 +133,7 @@ class TurnContext:
         if not self._memory_store.predates_forgetting(at):
             self.profile = profile if memories is None else self._update_profile(key, memories, profile)
 
-    def _update_profile(self, key: Hashable, memories: _MemoryResults, profile: PromptFacts | None) -> PromptFacts:
+    def _update_profile(self, key: ProfileKey, memories: _MemoryResults, profile: PromptFacts | None) -> PromptFacts:
         """Store the search results, and return the profile, which is a new one if the facts have changed."""
         self._candidates = tuple(interleave_hits(memories.recalled_facts, memories.recalled_non_facts))
         if profile is None or memories.facts is not None:

@@ -79,13 +79,14 @@ def async_record_turn(agent: Agent, turn: ConversationTurn) -> None:
         found = _encode_json({"sources": [asdict(source) for source in state.sources]})
         searches = (CallRecord(WEB_SEARCH_TOOL, "{}", found),)
     words, attempts = TurnText(speaker.text, speech, searches), tuple(state.attempts)
+    outline = partial(complete_record, record, attempts, state.started_at, None)
     complete = partial(complete_record, record, attempts, state.started_at, words)
     if state.pictures:
         # the text of the requests is kept instead of the requests, which hold the pictures
-        complete, attempts = partial(replace, complete()), ()
+        outline, complete, attempts = partial(replace, outline()), partial(replace, complete()), ()
     live_tokens = state.context.tokens if state.context is not None else 0
     get_context = turn.live_context.describe if turn.live_context is not None else SentContext
-    agent.state.recent_turns.append(RecentTurn(record, speaker, complete, get_context, attempts, live_tokens))
+    agent.state.recent_turns.append(RecentTurn(record, speaker, outline, complete, get_context, attempts, live_tokens))
     async_store_record(agent, record, state.attempts, state.started_at, words)
 
 

@@ -65,14 +65,16 @@ class SentContext(NamedTuple):
 
 @dataclass(slots=True)
 class RecentTurn:
-    """A turn in working memory, whatever the record keeps. `complete` returns its record with requests and text.
+    """A turn in working memory, at any record level.
 
+    `outline` returns its record with its requests, and `complete` also their text, which takes milliseconds.
     `get_context` returns the additions to its requests. `attempts` is empty if its requests had pictures, which are not
     kept. `live_tokens` is the size of its live context. `cost` is in US dollars, and None until it is known.
     """
 
     record: TurnRecord
     speaker: Speaker
+    outline: Callable[[], TurnRecord]
     complete: Callable[[], TurnRecord]
     get_context: Callable[[], SentContext]
     attempts: tuple[Attempt, ...] = ()

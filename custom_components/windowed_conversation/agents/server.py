@@ -101,6 +101,23 @@ class AccountServer:
         """The time of the server's last answer to a turn since startup, or None."""
         return self._cache.answered_at
 
+    @property
+    def is_reachable(self) -> bool | None:
+        """Whether the server responded when it was last asked, or None if it was not asked since the set-up."""
+        if self._cache.is_away:
+            return False
+        return True if self._is_listed or self.answered_at is not None else None
+
+    @property
+    def away_at(self) -> datetime | None:
+        """The time since which the server does not respond, or None."""
+        return self._cache.away_at
+
+    @property
+    def models(self) -> tuple[ListedModel, ...]:
+        """The models that the server listed last."""
+        return self._cache.models
+
     @callback
     def start(self) -> None:
         """List the models in the background after the set-up. Start reauthentication if the server refuses the key."""
@@ -209,13 +226,13 @@ class AccountServer:
 
     def _on_unreachable(self, error: ProviderError) -> None:
         if not self._cache.is_away:
-            self._cache.is_away = True
+            self._cache.is_away, self._cache.away_at = True, dt_util.utcnow()
             text = next(text for kind, text in _TEXT_BY_ERROR.items() if isinstance(error, kind))
             _LOGGER.warning("The server of %s %s: %s", self._entry.title, text, error)
 
     def _on_reachable(self) -> None:
         if self._cache.is_away:
-            self._cache.is_away, self._cache.unanswered_since = False, None
+            self._cache.is_away, self._cache.away_at, self._cache.unanswered_since = False, None, None
             self._stop_checks()
             async_update_server_issue(self._hass, self._entry.entry_id, None)
             _LOGGER.info("The server of %s answers again", self._entry.title)

@@ -19,7 +19,7 @@ from homeassistant.helpers.storage import STORAGE_DIR
 from homeassistant.util.hass_dict import HassKey
 from homeassistant.util.language import matches
 
-from ..const import CONF_MEMORY, CONF_MEMORY_DAYS, CONF_PERSISTENCE, CONF_RECORD, DOMAIN, Persistence, RecordLevel
+from ..const import CONF_MEMORY, CONF_PERSISTENCE, CONF_RECORD, DOMAIN, Persistence, RecordLevel
 from ..memory import Memory, MemoryUnavailable
 from ..store import (
     VALUE_TABLE,
@@ -35,7 +35,7 @@ from ..store import (
 )
 from ..turn.forgetting import CONVERSATIONS, ConversationForgetting, forget_all_but_memory
 from ..turn.recall_query import get_small_talk_words, iter_command_words
-from .config import DEFAULT_MEMORY, DEFAULT_MEMORY_DAYS, DEFAULT_PERSISTENCE, DEFAULT_RECORD
+from .config import DEFAULT_MEMORY, DEFAULT_MEMORY_DAYS, DEFAULT_PERSISTENCE, DEFAULT_RECORD, get_memory_days
 from .issues import async_update_leftovers, async_update_store_issues
 
 _LOGGER = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ _SAVE_DELAY = 0.05
 
 _SECONDS_PER_DAY = 86_400
 # The number of days for which the record keeps text.
-_RECORD_TEXT_DAYS = 7
+RECORD_TEXT_DAYS = 7
 
 _STORE_KEY: HassKey[AgentStore] = HassKey(f"{DOMAIN}_store")
 
@@ -182,11 +182,7 @@ class AgentStore:
     @callback
     def async_configure(self, entries: Sequence[ConfigEntry[Any]]) -> None:
         """Apply the options of all accounts: how long turns are kept, and whether a file is needed at all."""
-        days = {
-            agent_id: int(entry.options.get(CONF_MEMORY_DAYS, DEFAULT_MEMORY_DAYS))
-            for entry in entries
-            for agent_id in entry.subentries
-        }
+        days = {agent_id: get_memory_days(entry) for entry in entries for agent_id in entry.subentries}
         self.writer.may_create = any(map(_stores_optional_data, entries))
         if days != self._days_by_agent:
             self._days_by_agent = days
@@ -336,7 +332,7 @@ class AgentStore:
         now, days = time.time(), {**self._days_by_removed_agent, **self._days_by_agent}
         before = {agent: now - each * _SECONDS_PER_DAY for agent, each in days.items()}
         others = min(before.values(), default=now - DEFAULT_MEMORY_DAYS * _SECONDS_PER_DAY)
-        memory.forget_expired(before, others, now - _RECORD_TEXT_DAYS * _SECONDS_PER_DAY)
+        memory.forget_expired(before, others, now - RECORD_TEXT_DAYS * _SECONDS_PER_DAY)
 
     async def _async_drain_writer(self, _event: Event) -> None:
         self.async_save()

@@ -205,6 +205,7 @@ class ServerCache:
 
     `is_away` is True if it was logged that the server does not respond. `unanswered_since` is the time of the first
     request without a response since the server last responded, in seconds on the event loop's clock, or None.
+    `away_at` is the time at which that was found, or None while the server responds.
     `answered_at` is the time at which the server last answered a turn since Home Assistant started, or None.
     `save_soon` is called after each change of the list.
     """
@@ -212,6 +213,7 @@ class ServerCache:
     def __init__(self) -> None:
         self.models: tuple[ListedModel, ...] = ()
         self.is_away = False
+        self.away_at: datetime | None = None
         self.unanswered_since: float | None = None
         self.answered_at: datetime | None = None
         self.save_soon: Callable[[], None] = lambda: None
@@ -234,7 +236,7 @@ class ServerCache:
     @callback
     def clear(self) -> None:
         """Clear the list and the availability, because the account now has another server."""
-        self.is_away, self.unanswered_since, self.answered_at = False, None, None
+        self.is_away, self.away_at, self.unanswered_since, self.answered_at = False, None, None, None
         self.update_models(())
 
 

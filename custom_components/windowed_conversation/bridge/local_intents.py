@@ -68,7 +68,7 @@ _REASONS_NEEDING_TOOLS = frozenset(
 _DELAYED_COMMAND_SLOT = (intent.INTENT_START_TIMER, "conversation_command")
 
 # Parts of the names of Home Assistant's intents that only answer and change nothing.
-_QUESTION_INTENT_PARTS = ("Get", "Status", "LastItems", "Respond", "Nevermind")
+QUESTION_INTENT_PARTS = ("Get", "Status", "LastItems", "Respond", "Nevermind")
 
 # The delay after a change before the names are collected. Collecting takes 0.2 seconds of the event loop for 2000
 # entities, so it is done once after many changes.
@@ -249,7 +249,7 @@ class MatchChecker:
             return None
         command_input = replace(self.user_input, text=text)
         command: RecognizeResult | None = await recognize(command_input, strict_intents_only=True)
-        if command is None or any(word in command.intent.name for word in _QUESTION_INTENT_PARTS):
+        if command is None or any(word in command.intent.name for word in QUESTION_INTENT_PARTS):
             return RouteReason.DELAYED_QUESTION
         reason = await replace(self, user_input=command_input).find_rejection_reason(command)
         return reason and RouteReason.DELAYED_QUESTION

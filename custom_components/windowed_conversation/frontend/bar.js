@@ -11,16 +11,19 @@ import { h } from "./html.js";
  * @typedef {{ name: string, tokens: number, share: number }} Part
  */
 
+/** A model of more than this many times the largest request is not drawn to scale, because nothing else would be seen. */
+const MAX_MODEL_FACTOR = 2;
+
 /**
- * Return the parts of a model's context in the order in which it is sent, the marks in it, and its size.
+ * Return the parts of a model's context in the order in which they are sent, the marks in it, and its size.
  *
- * The parts sum to the total. That is the size of the model, or, if that is unknown, of all that a request may have.
- * Without a weight, which an agent without a model does not have, it is that of the window. What does not fit enlarges
- * the total, and the mark of the model is then inside the bar.
+ * The parts sum to the total. That is the size of the model, or, if that is unknown or much larger, of all that a request
+ * may have. Without a weight, which an agent without a model does not have, it is that of the window. What does not fit
+ * enlarges the total, and the mark of the model is then inside the bar. A mark beyond the bar has no share.
  *
  * @param {Partial<Figures>} figures
  * @param {Partial<Weight> | null} weight
- * @returns {{ parts: Part[], marks: Part[], total: number }}
+ * @returns {{ parts: Part[], marks: { name: string, tokens: number, share: number | null }[], total: number }}
  */
 export function layoutBar(figures, weight) {
   const newest = Math.min(toCount(figures.newest_tokens), toCount(figures.tokens));
@@ -35,13 +38,16 @@ export function layoutBar(figures, weight) {
     toPart("history", history),
     ...(weight ? [toPart("live", live)] : []),
     toPart("question", newest),
-    ...(weight ? [toPart("answer", weight.answer)] : []),
   ];
+  // The reserve is at the end, so that the conversation grows towards the mark of its window.
+  const reserve = weight ? [toPart("answer", weight.answer)] : [];
   const window = toCount(weight?.window) || toCount(figures.max_tokens);
   const model = toCount(weight?.model);
-  const room = model || fixedTokens + window + toCount(weight?.answer);
-  const total = Math.max(room, sum(used));
-  const parts = [...used, toPart("free", total - sum(used))];
+  const largest = fixedTokens + toCount(weight?.live_context) + window + toCount(weight?.answer);
+  const room = model && model <= MAX_MODEL_FACTOR * largest ? model : largest;
+  const taken = sum(used) + sum(reserve);
+  const total = Math.max(room, taken);
+  const parts = [...used, toPart("free", total - taken), ...reserve];
   const start = fixedTokens + live;
   const marks = [
     { name: "low_water", tokens: toCount(figures.low_water_tokens), at: start + toCount(figures.low_water_tokens) },
@@ -50,7 +56,9 @@ export function layoutBar(figures, weight) {
   ];
   return {
     parts: parts.map((part) => ({ ...part, share: share(part.tokens, total) })),
-    marks: marks.filter(({ tokens }) => tokens).map(({ at, ...mark }) => ({ ...mark, share: share(at, total) })),
+    marks: marks
+      .filter(({ tokens }) => tokens)
+      .map(({ at, ...mark }) => ({ ...mark, share: at > total ? null : share(at, total) })),
     total,
   };
 }
@@ -65,7 +73,7 @@ export function layoutBar(figures, weight) {
  */
 export function renderBar({ hass, t }, figures, weight, { hasLegend = true } = {}) {
   const { parts, marks, total } = layoutBar(figures, weight);
-  const free = parts.at(-1);
+  const free = parts.find(({ name }) => name === "free");
   const summary = t("bar.summary", {
     used: formatNumber(hass, total - (free?.tokens ?? 0)),
     total: formatNumber(hass, total),
@@ -81,13 +89,15 @@ export function renderBar({ hass, t }, figures, weight, { hasLegend = true } = {
         h("div", { key: part.name, class: `part part-${part.name}`, style: `inline-size: ${toPercent(part.share)}` }),
       ),
     ),
-    marks.map((mark) =>
-      h("div", {
-        key: mark.name,
-        class: `mark mark-${mark.name}`,
-        "aria-hidden": "true",
-        style: `inset-inline-start: ${toPercent(mark.share)}`,
-      }),
+    marks.map(
+      ({ name, share }) =>
+        share !== null &&
+        h("div", {
+          key: name,
+          class: `mark mark-${name}`,
+          "aria-hidden": "true",
+          style: `inset-inline-start: ${toPercent(share)}`,
+        }),
     ),
   );
   if (!hasLegend) return [bar, h("p", { class: "small quiet", key: "summary" }, summary)];

@@ -18,6 +18,7 @@ import { h } from "./html.js";
 import { onFollow } from "./state.js";
 
 /**
+ * @typedef {import("./types.js").Child} Child
  * @typedef {import("./types.js").Context} Context
  * @typedef {import("./types.js").Conversation} Conversation
  * @typedef {import("./types.js").ConversationData} Data
@@ -72,7 +73,7 @@ function render(context, state, data) {
       { class: "stack", key: "side" },
       h(
         "details",
-        { class: "card", open: !context.narrow, key: "list" },
+        { class: "card", open: !context.narrow || !data.opened, key: `list-${context.narrow && state.conversation}` },
         h("summary", null, t("conversation.list")),
         renderFilters(context, state),
         rows.length
@@ -201,7 +202,7 @@ function renderConversation(context, state, opened, messages) {
       { class: "card", key: "exchanges", "aria-labelledby": "exchanges-title" },
       h("h3", { id: "exchanges-title" }, t("conversation.exchanges")),
       renderEvicted(context, figures),
-      h("ol", { class: "items" }, renderExchanges(context, state, opened, messages)),
+      keepExchanges(context, state, opened, messages),
     ),
   ];
 }
@@ -238,6 +239,27 @@ function renderActions(context, opened) {
   );
 }
 
+/** The list of exchanges that was rendered last, and from what. @type {{ list?: Child, exchanges?: unknown, messages?: unknown }} */
+let kept = {};
+
+/**
+ * Return the list of the exchanges. It stays the same until they are loaded again, because it can be long, and each turn
+ * in the home renders the view.
+ *
+ * @param {Context} context
+ * @param {State} state
+ * @param {Conversation} opened
+ * @param {Message[] | null} messages
+ */
+function keepExchanges(context, state, opened, messages) {
+  const { exchanges } = opened;
+  if (kept.exchanges !== exchanges || kept.messages !== messages) {
+    const list = h("ol", { class: "items", key: "items" }, renderExchanges(context, state, opened, messages));
+    kept = { list, exchanges, messages };
+  }
+  return kept.list;
+}
+
 /**
  * Return the exchanges, with the line of the next trim below the last one that it evicts.
  *
@@ -251,13 +273,13 @@ export function renderExchanges(context, state, opened, messages) {
   const last = opened.exchanges.findLast(({ exchange }) => leaving.has(exchange));
   return opened.exchanges.map((exchange) => [
     renderExchange(context, state, opened, exchange, leaving.has(exchange.exchange), messages),
-    exchange === last &&
-      h(
-        "li",
-        { class: "trim-line", key: "trim", role: "separator" },
-        h("span", null, context.t("conversation.trim_line")),
-      ),
+    exchange === last && h("li", { key: "trim" }, renderTrimLine(context.t("conversation.trim_line"))),
   ]);
+}
+
+/** @param {string} text */
+function renderTrimLine(text) {
+  return h("div", { class: "trim-line", role: "separator", "aria-label": text }, text);
 }
 
 /**
@@ -285,7 +307,8 @@ function renderExchange(context, state, opened, exchange, isLeaving, messages) {
     isShown
       ? messages.map((message) => renderMessage(context, message))
       : [
-          !exchange.is_summary && h("p", { class: "said", dir: "auto", key: "said" }, exchange.said),
+          !exchange.is_summary &&
+            h("p", { class: "said", dir: "auto", key: "said", id: `said-${number}` }, exchange.said),
           h("p", { class: "text", dir: "auto", key: "answer" }, exchange.answer),
         ],
     h(
@@ -302,7 +325,7 @@ function renderExchange(context, state, opened, exchange, isLeaving, messages) {
     renderChips(context, exchange, isLeaving),
     h(
       "div",
-      { class: "row" },
+      { class: "row", role: "group", "aria-labelledby": `said-${number}` },
       renderTagButtons(context, opened, exchange),
       (exchange.is_cut || exchange.messages > 2 || isShown) &&
         h(
@@ -367,10 +390,10 @@ function renderMessage({ t }, { role, content, name, tool_calls: calls = [] }) {
     "div",
     { class: "message" },
     h("p", { class: "small quiet" }, t(`conversation.${role}`, { name: name ?? "" })),
-    content && h("p", { class: "text long", dir: "auto" }, formatJson(content)),
+    content && h("p", { class: "text long", dir: "auto", tabindex: "0" }, formatJson(content)),
     calls.map((each) => [
       h("p", { class: "small" }, t("conversation.calls", { name: each.name })),
-      h("p", { class: "text long", dir: "auto" }, formatJson(each.arguments)),
+      h("p", { class: "text long", dir: "auto", tabindex: "0" }, formatJson(each.arguments)),
     ]),
   );
 }

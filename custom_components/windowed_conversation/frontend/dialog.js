@@ -21,7 +21,11 @@ const open = new WeakMap();
 export function askInDialog(parent, question) {
   return new Promise((resolve) => {
     const close = (/** @type {string | null} */ result) => {
+      // The event of closing comes later, when another question may be open.
+      if (open.get(parent) !== cancel) return;
       open.delete(parent);
+      // This gives the focus back to the button that asked.
+      parent.querySelector("dialog")?.close();
       render(parent, null);
       resolve(result);
     };

@@ -57,13 +57,14 @@ export function formatMoney(hass, value, currency = "USD") {
 }
 
 /**
- * Return a duration in the two largest of days, hours, minutes and seconds.
+ * Return a duration in the two largest of days, hours, minutes and seconds, or below a second in milliseconds.
  *
  * @param {Profile} hass
  * @param {number | null | undefined} seconds
  */
 export function formatDuration(hass, seconds) {
   if (typeof seconds !== "number" || !Number.isFinite(seconds)) return UNKNOWN;
+  if (seconds > 0 && seconds < 0.95) return formatUnit(hass, Math.ceil(seconds * 1000), "millisecond", 0);
   if (seconds < 60) return formatUnit(hass, seconds, "second", seconds < 10 ? 1 : 0);
   const whole = Math.round(seconds);
   /** @type {[number, string][]} */

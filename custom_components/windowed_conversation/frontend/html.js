@@ -133,6 +133,8 @@ function update(existing, node) {
     return;
   }
   const element = /** @type {Element} */ (existing);
+  // A view that keeps a description says that nothing below it has changed.
+  if (rendered.get(element) === node) return;
   applyProps(element, rendered.get(element)?.props ?? {}, node.props);
   rendered.set(element, node);
   updateChildren(element, node.children);

@@ -129,13 +129,20 @@ class WindowedConversationPanel extends HTMLElement {
   /** @param {import("./types.js").FiguresEvent} event */
   #receive(event) {
     const { view, state, data } = this.#shown;
-    if (!view?.receive || !state || !Array.isArray(event?.conversations)) return;
+    if (!Array.isArray(event?.conversations)) return;
+    // What is being loaded can be older than the event.
+    if (this.#isBusy) this.#reloadLater();
+    if (!view?.receive || !state || data === undefined) return;
     const received = view.receive(state, data, event);
     this.#shown = { ...this.#shown, data: received.data };
     this.#render();
-    if (!received.isStale) return;
+    if (received.isStale) this.#reloadLater();
+  }
+
+  #reloadLater() {
     clearTimeout(this.#reloadTimer);
-    this.#reloadTimer = setTimeout(() => this.#load(), RELOAD_DELAY);
+    // A slow load is not started again before it is done: otherwise none would ever end.
+    this.#reloadTimer = setTimeout(() => (this.#isBusy ? this.#reloadLater() : this.#load()), RELOAD_DELAY);
   }
 
   /** Follow the address, which the back button, a link, or Home Assistant has changed. */
@@ -187,22 +194,35 @@ class WindowedConversationPanel extends HTMLElement {
 
   /** Load the data of the view, and show them. What is shown stays until then. */
   async #load() {
-    clearTimeout(this.#reloadTimer);
     const generation = ++this.#generation;
     this.#openTarget();
     const state = this.#state;
     const name = state.view ?? "";
-    if (this.#shown.view?.name !== name) this.#shown = {};
+    const isOther = this.#shown.view?.name !== name;
+    if (isOther) this.#shown = {};
     this.#setBusy(true);
+    const tab = this.shadowRoot?.querySelector("[aria-current=page]");
+    if (isOther) tab?.scrollIntoView({ block: "nearest", inline: "nearest" });
     try {
-      /** @type {{ view: View }} */
-      const { view } = await import(`./${name}_view.js`);
+      const view = await this.#import(name);
       const data = this.#overview?.has_agents ? await view.load(this.#context(), state) : undefined;
       if (generation !== this.#generation) return;
       this.#shown = { view, state, data };
       this.#setBusy(false);
     } catch (error) {
       await this.#fail(generation, error);
+    }
+  }
+
+  /**
+   * @param {string} name
+   * @returns {Promise<View>}
+   */
+  async #import(name) {
+    try {
+      return (await import(`./${name}_view.js`)).view;
+    } catch {
+      throw new Error(this.#translate("panel.view_failed"));
     }
   }
 

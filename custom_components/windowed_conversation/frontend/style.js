@@ -55,7 +55,7 @@ bdi, [dir="auto"] { overflow-wrap: anywhere; }
 .mark-model { border-inline-start-style: solid; }
 .mark-low_water { border-inline-start-style: dotted; }
 .legend { width: auto; border-collapse: collapse; font-size: 0.9em; }
-.legend th, .legend td { padding: 1px 12px 1px 0; text-align: start; font-weight: normal; vertical-align: top; }
+.legend th, .legend td { padding-block: 1px; padding-inline: 0 12px; text-align: start; font-weight: normal; vertical-align: top; }
 .legend td { text-align: end; font-variant-numeric: tabular-nums; white-space: nowrap; }
 .swatch { display: inline-block; width: 12px; height: 12px; margin-inline-end: 8px; border-radius: 3px; }
 .swatch.part-free { box-shadow: inset 0 0 0 1px var(--page-quiet); }
@@ -68,7 +68,7 @@ const PAGE = `
 .shell { display: flex; flex-direction: column; height: 100%; min-height: 0; }
 header { display: flex; align-items: center; gap: 8px; min-height: var(--header-height, 56px); padding-inline: 12px;
   background: var(--app-header-background-color, var(--page-accent)); color: var(--app-header-text-color, #fff); flex: none; }
-header h1 { font-size: 1.3em; font-weight: 400; margin: 0; white-space: nowrap; overflow: hidden; text-overflow: ellipsis; }
+header h1 { font-size: 24px; font-weight: 400; margin: 0; white-space: nowrap; overflow: hidden; text-overflow: ellipsis; }
 .menu { background: none; border: 0; color: inherit; font-size: 24px; min-width: 44px; }
 .tabs { display: flex; overflow-x: auto; flex: none; background: var(--page-card); border-block-end: 1px solid var(--page-line); scrollbar-width: thin; }
 .tabs a { padding: 10px var(--page-space); min-height: 44px; text-decoration: none; white-space: nowrap; border-block-end: 3px solid transparent; color: var(--page-text); }
@@ -95,10 +95,12 @@ select, input, textarea { font: inherit; max-width: 100%; min-height: 36px; padd
   background: var(--page-card); color: var(--page-text); color-scheme: inherit; }
 option { background: var(--page-card); color: var(--page-text); }
 input[type="checkbox"], input[type="radio"] { min-height: 20px; width: 20px; accent-color: var(--page-accent); }
-summary { cursor: pointer; min-height: 32px; }
+summary { cursor: pointer; padding-block: 8px; }
+details.card { padding-block: 4px; }
+details.card[open] { padding-block-end: var(--page-space); }
 table { border-collapse: collapse; width: 100%; }
 th { text-align: start; font-weight: 600; }
-th, td { padding: 6px 12px 6px 0; vertical-align: top; overflow-wrap: anywhere; }
+th, td { padding-block: 6px; padding-inline: 0 12px; vertical-align: top; overflow-wrap: anywhere; }
 table.lines tr + tr, table.lines thead + tbody tr { border-block-start: 1px solid var(--page-line); }
 td.number, th.number { text-align: end; font-variant-numeric: tabular-nums; }
 .scroll { overflow-x: auto; max-width: 100%; }
@@ -121,18 +123,16 @@ dialog .row { justify-content: flex-end; }
 .items > li { content-visibility: auto; contain-intrinsic-size: auto 120px; padding-block: 10px; }
 .items > li + li { border-block-start: 1px solid var(--page-line); }
 .items > li > * + * { margin-block-start: 4px; }
-.items > .trim-line { display: flex; align-items: center; gap: 8px; border: 0; font-size: 0.9em; content-visibility: visible; }
-.items > .trim-line + li { border: 0; }
-.trim-line::before, .trim-line::after { content: ""; flex: 1; border-block-start: 2px dotted var(--page-text); }
-.trim-line > span { flex: 0 1 auto; text-align: center; }
+.trim-line { border-block-start: 3px dotted var(--page-text); padding-block-start: 4px; text-align: center; font-size: 0.9em; }
 .said { font-weight: 600; }
-.leaving { background: rgba(127, 127, 127, 0.1); }
+.leaving { border-inline-start: 4px dotted var(--page-quiet); padding-inline-start: 8px; }
+.list a[aria-current="true"] .quiet, .list a:hover .quiet { color: inherit; }
 .long { max-height: 60vh; overflow: auto; }
 .message { border-inline-start: 3px solid var(--page-line); padding-inline-start: 8px; }
 @media (min-width: 900px) {
   .split { grid-template-columns: 320px minmax(0, 1fr); align-items: start; }
   .list { max-height: 65vh; }
-  .bar-grid { display: flex; gap: 32px; flex-wrap: wrap; }
+  .bar-grid { display: flex; align-items: flex-start; gap: 32px; flex-wrap: wrap; }
 }
 @media (max-width: 600px) {
   table.cards thead { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
@@ -150,6 +150,35 @@ const CARD = `
 .tile > * + * { margin-block-start: 4px; }
 `;
 
+const PARTS = `
+pre { margin: 0; font-family: var(--ha-font-family-code, monospace); font-size: 0.9em; }
+h4 { margin: 0; font-size: 1em; }
+.pairs { display: grid; grid-template-columns: minmax(6em, max-content) minmax(0, 1fr); gap: 4px 16px; }
+.pairs dt { color: var(--page-quiet); }
+.cards .number { white-space: nowrap; }
+.cards th { overflow-wrap: normal; }
+.part-of + .part-of { margin-block-start: 16px; }
+.lines-sent > li + li { margin-block-start: 4px; }
+.sent { padding-inline-start: 12px; }
+.sent > * + * { margin-block-start: 8px; }
+.lost { max-height: 30vh; overflow-y: auto; }
+.wide { display: flex; margin-block-end: 8px; }
+.share { block-size: 6px; margin-block-start: 4px; border-radius: 3px; background: rgba(127, 127, 127, 0.2); min-inline-size: 80px; }
+.share > div { block-size: 100%; border-radius: 3px; background: var(--page-accent); }
+.step + .step { margin-block-start: 6px; }
+.track { position: relative; block-size: 14px; border-radius: 4px; background: rgba(127, 127, 127, 0.2); }
+.span { position: absolute; block-size: 100%; min-inline-size: 2px; border-radius: 4px; }
+.span-request { background: #4a78d0; }
+.span-tool { background: #9a5fd0; }
+.span-recognition { background: #1c8f86; }
+.tick { position: absolute; inset-block: -2px; inline-size: 2px; background: var(--page-text); }
+@media (max-width: 600px) {
+  .pairs { grid-template-columns: minmax(0, 1fr); gap: 0; }
+  .pairs dd { margin-block-end: 6px; }
+  table.cards td.empty { display: none; }
+}
+`;
+
 /** @type {Map<string, CSSStyleSheet>} */
 const sheets = new Map();
 
@@ -163,7 +192,7 @@ export function applyStyle(root, kind) {
   let sheet = sheets.get(kind);
   if (!sheet) {
     sheet = new CSSStyleSheet();
-    sheet.replaceSync(BASE + (kind === "page" ? PAGE : CARD));
+    sheet.replaceSync(BASE + (kind === "page" ? PAGE + PARTS : CARD));
     sheets.set(kind, sheet);
   }
   root.adoptedStyleSheets = [sheet];

@@ -22,6 +22,7 @@ from .record import TurnRecords, expire_records, store_turn_cost, store_turn_rec
 from .records import (
     KINDS,
     Fact,
+    FactTelling,
     ForgetConditions,
     LoadCounts,
     LostRows,
@@ -39,6 +40,7 @@ from .rows import (
     insert_record,
     select_facts,
     select_replaced_texts,
+    select_tellings,
     set_search_words,
     store_fact,
     store_summary,
@@ -166,6 +168,11 @@ class Memory:
         """Return the facts that this person may see: first the home's, then the person's, each newest first."""
         with self.database.read_transaction() as connection:
             return select_facts(connection, person, private=private)
+
+    def get_tellings(self, person: str | None) -> dict[int, FactTelling]:
+        """Return the `FactTelling` of each fact for this person, by the ids of the facts."""
+        with self.database.read_transaction() as connection:
+            return select_tellings(connection, person)
 
     def get_facts_revision(self) -> tuple[object, int]:
         """Return a value that changes whenever any process changes a fact, and differs for each opened file.

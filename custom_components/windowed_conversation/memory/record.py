@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, replace
+from datetime import datetime, tzinfo
 from hashlib import sha256
 import json
 import sqlite3
@@ -10,6 +11,7 @@ from typing import Any, NamedTuple
 from .index import select_ids, store
 from .records import (
     CallRecord,
+    DailyUsage,
     FailureRecord,
     RequestContent,
     RequestRecord,
@@ -62,6 +64,26 @@ _CONDITION_BY_FIELD = {
     "after": "id < :after",
 }
 _SELECT_OLDEST = "SELECT {row} FROM {table} ORDER BY {row} LIMIT max(0, (SELECT count(*) FROM {table}) - ?)"
+
+# In seconds. The offset of every time zone is a multiple of this, and so is every change of an offset.
+_SLOT_SECONDS = 900
+# The sums of turns and of their requests. The routes are those of an agent's own work, which is recorded like a turn.
+_SELECT_TURN_SUMS = """
+    count(*) FILTER (WHERE figures ->> 'route' NOT IN ('summary', 'search_words')), 0, 0, 0, 0,
+    total(figures ->> 'cost'),
+    count(*) FILTER (WHERE figures ->> 'cost' IS NULL AND json_array_length(figures, '$.requests') > 0)
+    FROM listed
+"""
+_SELECT_REQUEST_SUMS = """
+    0, count(*), total(value ->> '$.usage.input'), total(value ->> '$.usage.cached'),
+    total(value ->> '$.usage.output'), 0.0, 0
+    FROM listed, json_each(figures, '$.requests')
+"""
+_SELECT_SUMS = """
+    WITH listed AS (SELECT at, figures FROM turn_record WHERE {conditions})
+    SELECT CAST(at / :slot_seconds AS INTEGER) AS slot, figures ->> 'agent' AS agent, figures ->> 'person' AS person,
+    {sums} GROUP BY slot, agent, person
+"""
 
 # The names in an export of the fields that the actions call otherwise than the record does.
 _EXPORTED_NAMES = {
@@ -185,6 +207,15 @@ class TurnRecords:
         with self._database.read_transaction() as connection:
             return [each.record for each in _select_listed_turns(connection, query)]
 
+    def list_newest_texts(self, query: TurnListQuery) -> list[TurnRecord]:
+        """Return the listed turns that have text, with the text of the turn but not that of its requests."""
+        with self._database.read_transaction() as connection:
+            return [
+                replace(each.record, words=words)
+                for each in _select_listed_turns(connection, query)
+                if (words := _read_turn_text(connection, each.row_id)) is not None
+            ]
+
     def get_turn(self, turn: str) -> TurnRecord | None:
         """Return one turn, with its text if that is stored, or None if there is no such turn."""
         with self._database.read_transaction() as connection:
@@ -204,6 +235,20 @@ class TurnRecords:
                     speakers.setdefault(conversation, (person, device))
         return speakers
 
+    def sum_usage(self, query: TurnListQuery, zone: tzinfo) -> list[DailyUsage]:
+        """Return the sums of the turns that meet the conditions, by local day, agent and person, newest day first.
+
+        The limit of the query is ignored.
+        """
+        conditions, values = _build_conditions(query)
+        sums: dict[tuple[str, str, str], DailyUsage] = {}
+        with self._database.read_transaction() as connection:
+            for select in (_SELECT_TURN_SUMS, _SELECT_REQUEST_SUMS):
+                statement = _SELECT_SUMS.format(conditions=conditions, sums=select)
+                for row in connection.execute(statement, {**values, "slot_seconds": _SLOT_SECONDS}):
+                    _add_usage(sums, zone, row)
+        return [sums[key] for key in sorted(sums, reverse=True)]
+
     def export(self, query: TurnListQuery) -> Iterator[str]:
         """Yield the turns that meet the conditions as JSON lines, newest first, without a limit.
 
@@ -222,7 +267,28 @@ class TurnRecords:
             after = page[-1].record.id
 
 
+def _add_usage(sums: dict[tuple[str, str, str], DailyUsage], zone: tzinfo, row: tuple[Any, ...]) -> None:
+    """Add the sums of a quarter of an hour to those of its day."""
+    slot, agent, person, turns, requests, input_tokens, cached_tokens, output_tokens, cost, without_price = row
+    day = datetime.fromtimestamp(slot * _SLOT_SECONDS, zone).date()
+    usage = sums.setdefault((day.isoformat(), agent, person or ""), DailyUsage(day, agent, person))
+    usage.turns += turns
+    usage.requests += requests
+    usage.input_tokens += int(input_tokens)
+    usage.cached_tokens += int(cached_tokens)
+    usage.output_tokens += int(output_tokens)
+    usage.cost += cost
+    usage.without_price += without_price
+
+
 def _select_listed_turns(connection: sqlite3.Connection, query: TurnListQuery) -> list[_StoredTurn]:
+    conditions, values = _build_conditions(query)
+    values["limit"] = min(max(query.limit, 0), _MAX_LIST_LIMIT)
+    return _read_turns(connection, f"WHERE {conditions} ORDER BY id DESC LIMIT :limit", values)
+
+
+def _build_conditions(query: TurnListQuery) -> tuple[str, dict[str, Any]]:
+    """Return the SQL conditions of a query, and their values."""
     values = {name: each for name, each in query._asdict().items() if each is not None}
     conditions = " AND ".join(_CONDITION_BY_FIELD[name] for name in values if name in _CONDITION_BY_FIELD)
     values |= {
@@ -230,8 +296,7 @@ def _select_listed_turns(connection: sqlite3.Connection, query: TurnListQuery) -
         for name, owners in values.items()
         if isinstance(owners, frozenset)
     }
-    values["limit"] = min(max(query.limit, 0), _MAX_LIST_LIMIT)
-    return _read_turns(connection, f"WHERE {conditions} ORDER BY id DESC LIMIT :limit", values)
+    return conditions, values
 
 
 def _read_turns(connection: sqlite3.Connection, where: str, values: Any) -> list[_StoredTurn]:

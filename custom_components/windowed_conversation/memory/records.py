@@ -1,6 +1,7 @@
 """The values and errors of memory and of the record of turns. Times are seconds since the epoch."""
 
 from dataclasses import dataclass
+from datetime import date
 import math
 from types import EllipsisType
 from typing import Literal, NamedTuple
@@ -72,6 +73,17 @@ class Fact:
     confirmed: float
     tellings: int
     search_words: str | None = None
+
+
+class FactTelling(NamedTuple):
+    """The origin of a fact, as far as a person may know it.
+
+    `is_shared` is True if another person stated it, too. `conversation` is the newest one in which the person or an
+    unknown speaker stated it, or None.
+    """
+
+    is_shared: bool
+    conversation: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,6 +356,27 @@ class TurnCost:
 
     turn_id: str
     cost: str
+
+
+@dataclass(slots=True)
+class DailyUsage:
+    """The sums over the recorded turns of one agent and one person on one day.
+
+    `requests` and the tokens include summaries and other work of the agent, which are not counted as `turns`. `cost` is
+    the sum of all known costs in US dollars, and `without_price` the number of turns that sent requests of unknown
+    cost.
+    """
+
+    day: date
+    agent: str
+    person: str | None
+    turns: int = 0
+    requests: int = 0
+    input_tokens: int = 0
+    cached_tokens: int = 0
+    output_tokens: int = 0
+    cost: float = 0.0
+    without_price: int = 0
 
 
 class TurnListQuery(NamedTuple):

@@ -6,7 +6,7 @@ import sqlite3
 from typing import Any
 
 from . import index
-from .records import Fact, MemoryFull, MemoryKind, PastSummary, PastTurn, Summary
+from .records import Fact, FactTelling, MemoryFull, MemoryKind, PastSummary, PastTurn, Summary
 from .search import build_visibility_condition
 from .words import (
     MAX_ANSWER_CHARS,
@@ -125,6 +125,21 @@ def select_facts(connection: sqlite3.Connection, person: str | None, *, private:
         {"person": person, "private": private},
     )
     return [Fact(row, text, at, owner, bool(secret), *rest) for row, text, at, owner, secret, *rest in rows]
+
+
+def select_tellings(connection: sqlite3.Connection, person: str | None) -> dict[int, FactTelling]:
+    """Return the `FactTelling` of each fact for this person, by the ids of the facts."""
+    rows = connection.execute(
+        """
+        SELECT fact, max(person IS NOT NULL AND person IS NOT :person), (
+            SELECT conversation FROM telling AS own
+            WHERE own.fact = telling.fact AND (person IS NULL OR person IS :person) AND conversation IS NOT NULL
+            ORDER BY at DESC LIMIT 1
+        ) FROM telling GROUP BY fact
+        """,
+        {"person": person},
+    )
+    return {fact: FactTelling(bool(is_shared), conversation) for fact, is_shared, conversation in rows}
 
 
 def select_replaced_texts(connection: sqlite3.Connection) -> Iterator[tuple[str | None, str]]:

@@ -61,12 +61,14 @@ _SEARCH_WORD_MATCH = 0.7
 _MAX_COMPARED_CHARS = 1_000
 
 _LISTED_COLUMNS_BY_KIND: dict[MemoryKind, str] = {
-    "fact": "text, private, NULL AS conversation FROM fact WHERE replaced_by IS NULL AND",
-    "summary": "text, person IS NOT NULL AS private, conversation FROM summary WHERE",
-    "turn": "said || char(10) || answer AS text, person IS NOT NULL AS private, conversation FROM turn WHERE",
+    "fact": "text, private, NULL AS conversation, NULL AS tools FROM fact WHERE replaced_by IS NULL AND",
+    "summary": "text, person IS NOT NULL AS private, conversation, NULL AS tools FROM summary WHERE",
+    "turn": """
+        said || char(10) || answer AS text, person IS NOT NULL AS private, conversation, tools FROM turn WHERE
+    """,
 }
 _SELECT_LISTED = """
-    SELECT kind, id, text, at, person, conversation, private FROM ({rows})
+    SELECT kind, id, text, at, person, conversation, private, tools FROM ({rows})
     ORDER BY at DESC, kind, id DESC LIMIT :limit
 """
 
@@ -376,8 +378,8 @@ def select_newest(connection: sqlite3.Connection, query: MemoryListQuery) -> lis
         },
     )
     return [
-        RecallHit(kind, row, text, at, owner, 0.0, conversation, bool(private))
-        for kind, row, text, at, owner, conversation, private in found
+        RecallHit(kind, row, text, at, owner, 0.0, conversation, bool(private), tool_names=tuple((tools or "").split()))
+        for kind, row, text, at, owner, conversation, private, tools in found
     ]
 
 

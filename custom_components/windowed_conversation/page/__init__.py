@@ -1,12 +1,12 @@
 """The page: its websocket commands, and the registration of its files."""
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from aiohttp import web
 from homeassistant.components import websocket_api
-from homeassistant.components.http import StaticPathConfig  # type: ignore[attr-defined]
 from homeassistant.components.websocket_api.connection import ActiveConnection
 from homeassistant.components.websocket_api.const import (
     ERR_HOME_ASSISTANT_ERROR,
@@ -17,14 +17,17 @@ from homeassistant.components.websocket_api.const import (
 from homeassistant.components.websocket_api.decorators import async_response
 from homeassistant.core import HomeAssistant, ServiceCall, ServiceResponse, callback
 from homeassistant.exceptions import HomeAssistantError, Unauthorized
+from homeassistant.helpers.http import HomeAssistantView
 import probatio
 
 from ..agents.actions import ACTIONS
 from ..const import DOMAIN, FRONTEND, PANEL_PATH
-from . import conversations
+from . import about_me, conversations, costs, health, model_commands
 from .subscription import async_subscribe
 
 _FOLDER = Path(__file__).parent.parent / "frontend"
+
+_CACHE_HEADERS = {"Cache-Control": "public, max-age=2678400"}
 
 # A handler validates the fields itself, because Home Assistant would log an invalid value.
 _ANY_FIELDS = probatio.Schema({}, extra=probatio.ALLOW_EXTRA)
@@ -41,6 +44,10 @@ def async_register_commands(hass: HomeAssistant) -> None:
     reads: Iterable[tuple[str, _Read, probatio.Schema]] = (
         *((name, action, schema) for name, action, schema, _ in ACTIONS),
         *conversations.COMMANDS,
+        *model_commands.COMMANDS,
+        *about_me.COMMANDS,
+        *costs.COMMANDS,
+        *health.COMMANDS,
     )
     for name, read, schema in reads:
         command = f"{DOMAIN}/{name}"
@@ -80,9 +87,10 @@ async def async_register_page(hass: HomeAssistant) -> None:
     # the package of the frontend may be missing
     from homeassistant.components import frontend  # noqa: PLC0415
 
+    files = await hass.async_add_executor_job(_read_files)
     # browsers keep the files for a month, so that the path changes with the files
-    url = f"/{DOMAIN}/{await hass.async_add_executor_job(_calculate_revision)}"
-    await hass.http.async_register_static_paths([StaticPathConfig(url, str(_FOLDER), cache_headers=True)])
+    url = f"/{DOMAIN}/{sha256(b''.join(files.values())).hexdigest()[:16]}"
+    hass.http.register_view(_FilesView(url, files))
     frontend.async_register_built_in_panel(
         hass,
         "custom",
@@ -103,9 +111,24 @@ async def async_register_page(hass: HomeAssistant) -> None:
     frontend.add_extra_js_url(hass, f"{url}/card.js")
 
 
-def _calculate_revision() -> str:
-    """Return a short hash of the files of the page."""
-    digest = sha256()
-    for path in sorted(_FOLDER.glob("*.js")):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()[:16]
+class _FilesView(HomeAssistantView):
+    """The files of the page, which browsers load without a login. Compressed, which static paths do not do."""
+
+    requires_auth = False
+
+    def __init__(self, url: str, files: Mapping[str, bytes]) -> None:
+        self.url = f"{url}/{{name}}"
+        self.name = f"{DOMAIN}:page"
+        self._files = files
+
+    async def get(self, _request: web.Request, name: str) -> web.Response:
+        """Return a file, or 404."""
+        if (content := self._files.get(name)) is None:
+            raise web.HTTPNotFound
+        response = web.Response(body=content, content_type="text/javascript", charset="utf-8", headers=_CACHE_HEADERS)
+        response.enable_compression()
+        return response
+
+
+def _read_files() -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(_FOLDER.glob("*.js"))}

@@ -149,7 +149,7 @@ class RouteReason(StrEnum):
     MODEL_ONLY = "model_only"
     LOCAL_ONLY = "local_only"
     TOO_LONG = "too_long_for_local"
-    # Home Assistant matched the sentence, but probably misunderstood it: see `bridge.match_check`
+    # Home Assistant matched the sentence, but probably misunderstood it: see `bridge.local_intents`
     UNKNOWN_PLACE = "unknown_place"
     NOBODY_KNOWN = "nobody_known"
     DELAYED_QUESTION = "delayed_question"

@@ -68,7 +68,7 @@ _EXPORT_SCHEMA = probatio.Schema({**_FILTER_FIELDS, probatio.Required(access.ATT
 
 
 @dataclass(frozen=True, slots=True)
-class _CallerPermissions:
+class CallerPermissions:
     """The people and agents whose turns a caller may list, and the people whose text they may read.
 
     Among people, None stands for unknown speakers. If `visible_people` or `visible_agent_ids` itself is None, it means
@@ -87,12 +87,12 @@ class _CallerPermissions:
 
 async def _async_list_turns(call: ServiceCall) -> ServiceResponse:
     """Return a page of turns without their text, newest first."""
-    rights = await _async_get_permissions(call)
+    rights = await async_get_permissions(call)
     most = call.data[access.ATTR_LIMIT]
     listing = _build_list_query(call.data, rights)._replace(limit=most + 1, after=call.data.get("after"))
     async with open_usable_store(call.hass) as memory:
         found = await memory.async_read(lambda opened: opened.turn_records.list_newest(listing), list[TurnRecord]())
-    shown, names = found[:most], await _async_find_person_names(call.hass, found[:most])
+    shown, names = found[:most], await async_find_person_names(call.hass, [turn.person for turn in found[:most]])
     return {
         "turns": [_format_turn(call.hass, turn, names) for turn in shown],
         "next_after": shown[-1].id if len(found) > most else None,
@@ -104,15 +104,15 @@ async def _async_get_turn(call: ServiceCall) -> ServiceResponse:
 
     The person who spoke may read the text of a turn in working memory at any record level.
     """
-    rights, wanted = await _async_get_permissions(call), call.data["turn_id"]
+    rights, wanted = await async_get_permissions(call), call.data["turn_id"]
     recent = next((each for each in _list_readable(call.hass, rights) if each.record.id == wanted), None)
-    turn = await _async_read_turn(call.hass, wanted) if recent is None else _complete_recent(recent)
+    turn = await _async_read_turn(call.hass, wanted, recent)
     if turn is None or not rights.can_see(turn):
         raise build_refusal("unknown_turn", turn=wanted)
     number = call.data.get("request")
     if number is not None and number > len(turn.requests):
         raise build_refusal("unknown_request", turn=wanted, number=str(number))
-    names = await _async_find_person_names(call.hass, [turn])
+    names = await async_find_person_names(call.hass, [turn.person])
     return {
         **_format_turn(call.hass, turn, names),
         "message": turn.message,
@@ -132,13 +132,13 @@ async def _async_get_turn(call: ServiceCall) -> ServiceResponse:
 
 async def async_list_recent_turns(call: ServiceCall) -> ServiceResponse:
     """Return the turns in working memory whose text the caller may read, newest first, without their text."""
-    recent = _list_readable(call.hass, await _async_get_permissions(call))
-    turns = [_complete_recent(each) for each in recent]
-    names = await _async_find_person_names(call.hass, turns)
+    recent = _list_readable(call.hass, await async_get_permissions(call))
+    turns = [_add_cost(each.outline(), each) for each in recent]
+    names = await async_find_person_names(call.hass, [turn.person for turn in turns])
     return {"turns": [_format_turn(call.hass, turn, names) for turn in turns]}
 
 
-def _list_readable(hass: HomeAssistant, rights: _CallerPermissions) -> list[RecentTurn]:
+def _list_readable(hass: HomeAssistant, rights: CallerPermissions) -> list[RecentTurn]:
     """Return the turns in working memory that the caller took part in, newest first."""
     return [
         each
@@ -147,13 +147,15 @@ def _list_readable(hass: HomeAssistant, rights: _CallerPermissions) -> list[Rece
     ]
 
 
-def _complete_recent(recent: RecentTurn) -> TurnRecord:
+def _add_cost(turn: TurnRecord, recent: RecentTurn) -> TurnRecord:
     """Return the record of a turn in working memory, with its cost as far as that is known."""
-    turn = recent.complete()
     return turn if recent.cost is None else replace(turn, cost=recent.cost)
 
 
-async def _async_read_turn(hass: HomeAssistant, turn_id: str) -> TurnRecord | None:
+async def _async_read_turn(hass: HomeAssistant, turn_id: str, recent: RecentTurn | None) -> TurnRecord | None:
+    """Return a turn from working memory if it is there, or else from the store."""
+    if recent is not None:
+        return _add_cost(await hass.async_add_executor_job(recent.complete), recent)
     async with open_usable_store(hass) as memory:
         return await memory.async_read(lambda opened: opened.turn_records.get_turn(turn_id), None)
 
@@ -182,7 +184,7 @@ def _format_context(recent: RecentTurn) -> JsonObjectType:
 
 async def _async_export_turns(call: ServiceCall) -> ServiceResponse:
     """Write turns with their complete text to a file, and return the number of turns."""
-    listing = _build_list_query(call.data, await _async_get_permissions(call, needs_admin=True))
+    listing = _build_list_query(call.data, await async_get_permissions(call, needs_admin=True))
     async with open_usable_store(call.hass) as memory:
         path = await call.hass.async_add_executor_job(resolve_allowed_path, call.hass, call.data[access.ATTR_FILENAME])
 
@@ -194,7 +196,7 @@ async def _async_export_turns(call: ServiceCall) -> ServiceResponse:
         return {"filename": str(path), "written": await memory.async_read(export_to_file, 0)}
 
 
-async def _async_get_permissions(call: ServiceCall, *, needs_admin: bool = False) -> _CallerPermissions:
+async def async_get_permissions(call: ServiceCall, *, needs_admin: bool = False) -> CallerPermissions:
     """Return the permissions of an action's caller. Raises `Unauthorized` and `ServiceValidationError`.
 
     Users see their own turns and those of unknown speakers; administrators and automations see all turns. An action
@@ -212,7 +214,7 @@ async def _async_get_permissions(call: ServiceCall, *, needs_admin: bool = False
         people = frozenset({target.person})
     elif is_free and (user is None or user.is_admin):
         people = None
-    return _CallerPermissions(theirs if is_free else frozenset(), people, await _async_find_visible_agents(call, user))
+    return CallerPermissions(theirs if is_free else frozenset(), people, await _async_find_visible_agents(call, user))
 
 
 async def _async_find_visible_agents(call: ServiceCall, user: User | None) -> frozenset[str] | None:
@@ -226,7 +228,7 @@ async def _async_find_visible_agents(call: ServiceCall, user: User | None) -> fr
     )
 
 
-def _build_list_query(data: Mapping[str, Any], rights: _CallerPermissions) -> TurnListQuery:
+def _build_list_query(data: Mapping[str, Any], rights: CallerPermissions) -> TurnListQuery:
     """Return the query for the turns that the caller may see and that match all conditions of the action."""
     return TurnListQuery(
         since=data.get(access.ATTR_SINCE, -math.inf),
@@ -240,7 +242,7 @@ def _build_list_query(data: Mapping[str, Any], rights: _CallerPermissions) -> Tu
     )
 
 
-def _format_turn_text(turn: TurnRecord, rights: _CallerPermissions, number: int | None) -> JsonObjectType:
+def _format_turn_text(turn: TurnRecord, rights: CallerPermissions, number: int | None) -> JsonObjectType:
     """Return the text of a turn, and the body of the request with this number, or the reason why there is no text."""
     if turn.words is None:
         return {"text": "not_kept"}
@@ -266,9 +268,9 @@ def _iter_counting_turns(lines: Iterable[str], turns: list[bool]) -> Iterator[st
         yield line
 
 
-async def _async_find_person_names(hass: HomeAssistant, turns: Iterable[TurnRecord]) -> dict[str, str]:
-    """Return the names of the people who spoke in these turns, by user id."""
-    people = [await async_find_person(hass, user) for user in {turn.person for turn in turns}]
+async def async_find_person_names(hass: HomeAssistant, user_ids: Iterable[str | None]) -> dict[str, str]:
+    """Return the names of these users who have one, by user id."""
+    people = [await async_find_person(hass, user_id) for user_id in set(user_ids)]
     return {person.id: person.name for person in people if person is not None and person.name}
 
 

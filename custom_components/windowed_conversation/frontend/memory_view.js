@@ -1,0 +1,358 @@
+/**
+ * What memory knows about the user, who can hear it, and how long things are kept. Everybody can correct and delete it.
+ */
+
+import { formatDay, formatNumber, formatTime } from "./format.js";
+import { h } from "./html.js";
+import { redraw } from "./parts.js";
+
+/**
+ * @typedef {import("./types.js").Context} Context
+ * @typedef {import("./types.js").State} State
+ * @typedef {{
+ *   id: string, text: string, time: string, person: string | null, private: boolean, confirmed: string,
+ *   tellings: number, source: string, quote: string, conversation_id: string | null, last_used: string | null,
+ *   in_profile: boolean,
+ * }} Fact
+ * @typedef {{
+ *   name: string, memory: boolean, memory_days: number, record: string, record_text_days: number, record_days: number,
+ *   persistence: string, entity_id: string,
+ * }} Retention
+ * @typedef {{
+ *   person: { id: string, name: string } | null, facts: Fact[], home_facts_total: number,
+ *   devices: { id: string, name: string }[], retention: Retention[],
+ * }} Data
+ * @typedef {{
+ *   facts: number, turns: number, summaries: number, exchanges: number, memories?: { id: string, text: string }[],
+ * }} Preview
+ */
+
+const MAX_FACT_CHARS = 300;
+
+/** What is not part of the address: the words that are searched for, and the fact whose form is open. */
+const local = { search: "", edited: "" };
+
+/**
+ * Return the facts that contain all words of a search.
+ *
+ * @param {Fact[]} facts
+ * @param {string} search
+ */
+export function filterFacts(facts, search) {
+  const words = search.toLocaleLowerCase().split(/\s+/).filter(Boolean);
+  return facts.filter((fact) => {
+    const text = `${fact.text} ${fact.quote}`.toLocaleLowerCase();
+    return words.every((word) => text.includes(word));
+  });
+}
+
+/**
+ * Replace the text of a fact. The old fact goes only after the new one is stored.
+ *
+ * @param {Context["call"]} call
+ * @param {Fact} fact
+ * @param {string} text
+ * @param {string | undefined} person the id of the user whose fact it is, if it is not one of the home
+ */
+export async function correctFact(call, fact, text, person) {
+  const stored = await call("remember", { text, private: fact.private, ...(fact.person !== null && { person }) });
+  if (stored.id !== fact.id) await call("forget", { ids: [fact.id] });
+}
+
+/** @type {import("./types.js").View} */
+export const view = { name: "memory", load: (context) => context.call("about_me"), render };
+
+/**
+ * @param {Context} context
+ * @param {State} _state
+ * @param {Data} data
+ */
+function render(context, _state, data) {
+  const { hass, t } = context;
+  const facts = filterFacts(data.facts, local.search);
+  const own = facts.filter((fact) => fact.person !== null);
+  const homes = facts.filter((fact) => fact.person === null);
+  const shownTotal = data.facts.filter((fact) => fact.person === null).length;
+  return [
+    h(
+      "section",
+      { class: "card", key: "own" },
+      h("h2", null, t("memory.title")),
+      !data.person && h("p", null, t("memory.no_person")),
+      data.facts.length > 0 && renderSearch(context),
+      data.person && renderFacts(context, data, own, t("memory.none_own")),
+      data.person && h("button", { type: "button", class: "danger", onclick: forgetAll }, t("memory.forget_all")),
+    ),
+    h(
+      "section",
+      { class: "card", key: "home" },
+      h("h2", null, t("memory.home")),
+      renderFacts(context, data, homes, t("memory.none_home")),
+      data.home_facts_total > shownTotal &&
+        h(
+          "p",
+          { class: "quiet" },
+          t("memory.more_home", { count: formatNumber(hass, data.home_facts_total - shownTotal) }),
+        ),
+    ),
+    data.person && renderDevices(context, data),
+    renderRetention(context, data),
+  ];
+
+  function forgetAll() {
+    forget(context, { everything: true }, t("memory.forget_all"));
+  }
+}
+
+/** @param {Context} context */
+function renderSearch(context) {
+  const search = (/** @type {Event} */ event) => {
+    local.search = /** @type {HTMLInputElement} */ (event.target).value;
+    redraw(context);
+  };
+  return h(
+    "label",
+    { key: "search" },
+    context.t("memory.search"),
+    h("input", { type: "search", ".value": local.search, oninput: search }),
+  );
+}
+
+/**
+ * @param {Context} context
+ * @param {Data} data
+ * @param {Fact[]} facts
+ * @param {string} none
+ */
+function renderFacts(context, data, facts, none) {
+  if (!facts.length) return h("p", { class: "quiet" }, local.search ? context.t("memory.not_found") : none);
+  return h(
+    "ul",
+    { class: "items" },
+    facts.map((fact) =>
+      h("li", { key: fact.id }, local.edited === fact.id ? renderForm(context, data, fact) : renderFact(context, fact)),
+    ),
+  );
+}
+
+/**
+ * @param {Context} context
+ * @param {Fact} fact
+ */
+function renderFact(context, fact) {
+  const { t } = context;
+  const edit = (/** @type {Event} */ event) => {
+    const item = /** @type {Element} */ (event.currentTarget).closest("li");
+    local.edited = fact.id;
+    redraw(context);
+    item?.querySelector("input")?.focus();
+  };
+  return [
+    h("p", { class: "said", dir: "auto", key: "text" }, fact.text),
+    h("p", { class: "small", key: "hearers" }, t(fact.private ? "memory.only_me" : "memory.everyone")),
+    h("p", { class: "quiet small", key: "origin" }, describeOrigin(context, fact)),
+    fact.quote && h("p", { class: "quiet small", key: "quote", dir: "auto" }, t("memory.quote", { quote: fact.quote })),
+    h(
+      "p",
+      { class: "quiet small", key: "use" },
+      fact.last_used ? t("memory.last_used", { time: formatTime(context.hass, fact.last_used) }) : t("memory.not_used"),
+      fact.in_profile && ` ${t("memory.in_profile")}`,
+    ),
+    h(
+      "div",
+      { class: "row", key: "buttons" },
+      h(
+        "button",
+        { type: "button", onclick: edit, "aria-label": t("memory.correct_this", { text: fact.text }) },
+        t("memory.correct"),
+      ),
+      h(
+        "button",
+        {
+          type: "button",
+          onclick: () => forget(context, { ids: [fact.id] }, t("conversation.forget")),
+          "aria-label": t("memory.forget_this", { text: fact.text }),
+        },
+        t("conversation.forget"),
+      ),
+    ),
+  ];
+}
+
+/**
+ * Return where a fact came from, whose it is, and how often it was stated, in sentences.
+ *
+ * @param {Context} context
+ * @param {Fact} fact
+ */
+export function describeOrigin({ hass, t }, fact) {
+  const key = ["said", "tool", "action"].includes(fact.source) ? `memory.from_${fact.source}` : "memory.from_other";
+  return [
+    t(key, { day: formatDay(hass, fact.time) }),
+    fact.person === null ? t("memory.of_home") : t("memory.of_person", { name: fact.person }),
+    fact.tellings > 1 &&
+      t("memory.told_often", {
+        count: formatNumber(hass, fact.tellings),
+        day: formatDay(hass, fact.confirmed),
+      }),
+  ]
+    .filter(Boolean)
+    .join(" ");
+}
+
+/**
+ * @param {Context} context
+ * @param {Data} data
+ * @param {Fact} fact
+ */
+function renderForm(context, data, fact) {
+  const { t } = context;
+  const close = () => {
+    local.edited = "";
+    redraw(context);
+  };
+  const submit = async (/** @type {Event} */ event) => {
+    event.preventDefault();
+    const input = /** @type {HTMLInputElement | null} */ (
+      /** @type {HTMLElement} */ (event.currentTarget).querySelector("input")
+    );
+    const text = input?.value.trim() ?? "";
+    if (!text || text === fact.text) {
+      close();
+      return;
+    }
+    await context.act(
+      async () => {
+        await correctFact(context.call, fact, text, data.person?.id);
+        local.edited = "";
+      },
+      { done: "memory.corrected" },
+    );
+  };
+  return h(
+    "form",
+    { key: "form", onsubmit: submit },
+    h(
+      "label",
+      { class: "wide" },
+      t("memory.new_text"),
+      h("input", { required: true, maxlength: MAX_FACT_CHARS, ".value": fact.text, dir: "auto" }),
+    ),
+    h(
+      "div",
+      { class: "row" },
+      h("button", { type: "submit" }, t("memory.save")),
+      h("button", { type: "button", onclick: close }, t("panel.cancel")),
+    ),
+  );
+}
+
+/**
+ * Show what would be forgotten, and forget it if the user agrees.
+ *
+ * @param {Context} context
+ * @param {Record<string, unknown>} conditions
+ * @param {string} title
+ */
+async function forget(context, conditions, title) {
+  /** @type {Preview} */
+  let preview;
+  try {
+    preview = await context.call("forget", { ...conditions, dry_run: true });
+  } catch (error) {
+    context.say(await context.describe(error), { isError: true });
+    return;
+  }
+  const isSure = await context.confirm({
+    title,
+    text: context.t("memory.preview", countLost(context, preview)),
+    content: renderPreview(context, preview),
+    confirm: context.t("conversation.forget"),
+    isDangerous: true,
+  });
+  if (isSure) await context.act(() => context.call("forget", conditions), { done: "memory.forgotten" });
+}
+
+/**
+ * @param {Context} context
+ * @param {Preview} preview
+ */
+function countLost({ hass }, { facts, turns, summaries, exchanges }) {
+  const number = (/** @type {number} */ value) => formatNumber(hass, value);
+  return {
+    facts: number(facts),
+    turns: number(turns),
+    summaries: number(summaries),
+    exchanges: number(exchanges),
+  };
+}
+
+/**
+ * Return the texts that would be forgotten, and how many more there are.
+ *
+ * @param {Context} context
+ * @param {Preview} preview
+ */
+export function renderPreview({ hass, t }, { facts, turns, summaries, memories = [] }) {
+  const more = facts + turns + summaries - memories.length;
+  return h(
+    "ul",
+    { class: "items lost" },
+    memories.map((memory) => h("li", { key: memory.id, class: "text", dir: "auto" }, memory.text)),
+    more > 0 && h("li", { class: "quiet" }, t("memory.and_more", { count: formatNumber(hass, more) })),
+  );
+}
+
+/**
+ * @param {Context} context
+ * @param {Data} data
+ */
+function renderDevices({ t }, { devices }) {
+  return h(
+    "section",
+    { class: "card", key: "devices" },
+    h("h2", null, t("memory.devices")),
+    h("p", { class: "quiet" }, t(devices.length ? "memory.about_devices" : "memory.no_devices")),
+    h(
+      "ul",
+      null,
+      devices.map((device) => h("li", { key: device.id, dir: "auto" }, device.name)),
+    ),
+  );
+}
+
+/**
+ * @param {Context} context
+ * @param {Data} data
+ */
+function renderRetention(context, { retention }) {
+  return h(
+    "section",
+    { class: "card", key: "retention" },
+    h("h2", null, context.t("memory.retention")),
+    retention.map((agent) =>
+      h(
+        "div",
+        { key: agent.entity_id, class: "part-of" },
+        h("h3", { dir: "auto" }, agent.name),
+        describeRetention(context, agent).map((sentence) => h("p", null, sentence)),
+      ),
+    ),
+  );
+}
+
+/**
+ * Return how long an agent keeps things, in sentences.
+ *
+ * @param {Context} context
+ * @param {Retention} agent
+ */
+export function describeRetention({ hass, label, t }, agent) {
+  const days = (/** @type {number} */ value) => ({ days: formatNumber(hass, value) });
+  return [
+    agent.memory ? t("memory.keeps_memory", days(agent.memory_days)) : t("memory.keeps_no_memory"),
+    agent.record_days ? t("memory.keeps_figures", days(agent.record_days)) : t("memory.keeps_no_figures"),
+    agent.record_text_days ? t("memory.keeps_texts", days(agent.record_text_days)) : t("memory.keeps_no_texts"),
+    t("memory.keeps_conversations", { which: label("persistence", agent.persistence) }),
+  ];
+}

@@ -1,0 +1,135 @@
+"""The facts that memory has of the caller, the caller's satellites, and the times for which agents keep data."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+import math
+
+from homeassistant.auth.permissions.const import POLICY_READ
+from homeassistant.core import HomeAssistant, ServiceCall, ServiceResponse
+from homeassistant.util.json import JsonObjectType, JsonValueType
+import probatio
+
+from ..agents.actions import access
+from ..agents.actions.memory import open_usable_store
+from ..agents.actions.turns import find_device_name
+from ..agents.agent import Agent
+from ..agents.config import get_memory_days
+from ..agents.store import RECORD_TEXT_DAYS
+from ..bridge.persons import async_get_device_owners
+from ..const import RecordLevel
+from ..memory import Fact, FactTelling, Memory
+from ..turn.recall import format_source_id
+
+# Of the home. Of their own facts, everybody gets all.
+_MAX_HOME_FACTS = 500
+
+_UNTOLD = FactTelling(is_shared=True, conversation=None)
+
+
+async def async_read_about_me(call: ServiceCall) -> ServiceResponse:
+    """Return the caller's facts and those of the home, the caller's satellites, and the retention of each agent.
+
+    An automation and a turn get nothing that is private.
+    """
+    target = await access.async_resolve_person(call, POLICY_READ)
+    agents = await access.async_resolve_agents(call, POLICY_READ)
+    async with open_usable_store(call.hass) as memory:
+        nothing = list[Fact](), dict[int, FactTelling]()
+        facts, tellings = await memory.async_read(partial(_read_facts, target), nothing)
+    formatter = _FactFormatter(
+        target, tellings, _find_last_uses(agents, call), _collect_profile_sources(agents, target.person)
+    )
+    homes = [fact for fact in facts if fact.person is None]
+    own = [fact for fact in facts if fact.person is not None]
+    return {
+        "person": None if target.person is None else {"id": target.person, "name": target.name},
+        "facts": [formatter.format_fact(fact) for fact in (*own, *homes[:_MAX_HOME_FACTS])],
+        "home_facts_total": len(homes),
+        "devices": _list_devices(call.hass, target.person) if target.can_see_private else [],
+        "retention": [_format_retention(entity_id, agent) for entity_id, agent in agents.items()],
+    }
+
+
+def _read_facts(target: access.PersonTarget, memory: Memory) -> tuple[list[Fact], dict[int, FactTelling]]:
+    """Return the facts that the caller may see, and their tellings if the caller may see them."""
+    facts = memory.get_facts(target.person, private=target.can_see_private)
+    return facts, memory.get_tellings(target.person) if target.can_see_private else {}
+
+
+def _find_last_uses(agents: dict[str, Agent], call: ServiceCall) -> dict[str, float]:
+    """Return when each memory was last sent in a conversation that the caller may see, by its source id.
+
+    Conversations that are not in memory are not read from disk for this.
+    """
+    last_uses: dict[str, float] = {}
+    for _, _, agent, key, _ in access.list_visible_windows(agents, call):
+        window = agent.windows.get_loaded(key)
+        for exchange in window.exchanges() if window is not None else ():
+            for source in exchange.sources:
+                last_uses[source] = max(last_uses.get(source, -math.inf), exchange.messages[0].created or -math.inf)
+    return last_uses
+
+
+def _collect_profile_sources(agents: dict[str, Agent], person: str | None) -> frozenset[str]:
+    """Return the source ids of the facts in the profiles that agents send to this person or to everybody."""
+    return frozenset(
+        source
+        for agent in agents.values()
+        for (owner, _, _), (_, profile) in agent.profiles.items()
+        if owner in {None, person}
+        for source in profile.source_ids
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _FactFormatter:
+    """Formats facts for a caller, with their tellings by id, the times of their last uses, and the profiles' facts."""
+
+    target: access.PersonTarget
+    tellings: Mapping[int, FactTelling]
+    last_uses: Mapping[str, float]
+    profile_sources: frozenset[str]
+
+    def format_fact(self, fact: Fact) -> JsonObjectType:
+        """Return the response for a fact. The words of another person who told a fact of the home are left out."""
+        source_id, telling = format_source_id("fact", fact.id), self.tellings.get(fact.id, _UNTOLD)
+        may_quote = self.target.can_see_private and (fact.person is not None or not telling.is_shared)
+        last_use = self.last_uses.get(source_id)
+        return {
+            "id": source_id,
+            "text": fact.text,
+            "time": access.format_iso_time(fact.at),
+            "person": None if fact.person is None else self.target.name or fact.person,
+            "private": fact.private,
+            "confirmed": access.format_iso_time(fact.confirmed),
+            "tellings": fact.tellings,
+            "source": fact.source,
+            "quote": fact.quote if may_quote else "",
+            "conversation_id": telling.conversation,
+            "last_used": None if last_use is None else access.format_iso_time(last_use),
+            "in_profile": source_id in self.profile_sources,
+        }
+
+
+def _list_devices(hass: HomeAssistant, person: str | None) -> list[JsonValueType]:
+    owned = [device for device, owner in async_get_device_owners(hass).items() if owner == person]
+    return [{"id": device, "name": find_device_name(hass, device)} for device in owned]
+
+
+def _format_retention(entity_id: str, agent: Agent) -> JsonObjectType:
+    """Return the days for which an agent keeps each kind of data: 0 for data that is not recorded."""
+    config, days = agent.config, get_memory_days(agent.entry)
+    return {
+        "entity_id": entity_id,
+        "name": config.name,
+        "memory": config.memory,
+        "memory_days": days,
+        "record": config.record,
+        "record_text_days": min(RECORD_TEXT_DAYS, days) if config.record is RecordLevel.FULL else 0,
+        "record_days": 0 if config.record is RecordLevel.OFF else days,
+        "persistence": config.persistence,
+    }
+
+
+COMMANDS = (("about_me", async_read_about_me, probatio.Schema({})),)

@@ -1,0 +1,150 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import {
+  correctFact,
+  describeOrigin,
+  describeRetention,
+  filterFacts,
+  renderPreview,
+  view,
+} from "../../custom_components/windowed_conversation/frontend/memory_view.js";
+import { makeContext } from "./contexts.js";
+import { collectText, findElements } from "./nodes.js";
+
+const FACT = {
+  id: "fact:7",
+  text: "I like tea",
+  time: "2026-01-30T10:00:00+00:00",
+  person: "Anna",
+  private: true,
+  confirmed: "2026-01-31T10:00:00+00:00",
+  tellings: 1,
+  source: "said",
+  quote: "remember that I like tea",
+  conversation_id: null,
+  last_used: null,
+  in_profile: false,
+};
+const HOME_FACT = { ...FACT, id: "fact:8", text: "The bins are blue", person: null, private: false, quote: "" };
+const DATA = {
+  person: { id: "u1", name: "Anna" },
+  facts: [FACT, HOME_FACT],
+  home_facts_total: 1,
+  devices: [],
+  retention: [],
+};
+const ALL_PREVIEWED = {
+  facts: 1,
+  turns: 2,
+  summaries: 0,
+  exchanges: 2,
+  memories: [{ id: "fact:7", text: "I like tea" }],
+};
+
+function findButton(nodes, label) {
+  return findElements(nodes, ({ tag, props }) => tag === "button" && props["aria-label"] === label)[0];
+}
+
+test("a search needs all words, in any order and case", () => {
+  assert.deepEqual(filterFacts([FACT, HOME_FACT], " BLUE bins "), [HOME_FACT]);
+});
+
+test("a search without words finds all", () => {
+  assert.equal(filterFacts([FACT, HOME_FACT], " ").length, 2);
+});
+
+test("a corrected fact is stored before the old one is forgotten", async () => {
+  const context = makeContext({ remember: { id: "fact:9" }, forget: {} });
+  await correctFact(context.call, FACT, "I like coffee", "u1");
+  assert.deepEqual(context.calls, [
+    ["remember", { text: "I like coffee", private: true, person: "u1" }],
+    ["forget", { ids: ["fact:7"] }],
+  ]);
+});
+
+test("a fact of the home is corrected without a person", async () => {
+  const context = makeContext({ remember: { id: "fact:9" }, forget: {} });
+  await correctFact(context.call, HOME_FACT, "The bins are green", "u1");
+  assert.deepEqual(context.calls[0], ["remember", { text: "The bins are green", private: false }]);
+});
+
+test("a correction that memory takes as the same fact forgets nothing", async () => {
+  const context = makeContext({ remember: { id: "fact:7" } });
+  await correctFact(context.call, FACT, "I like tea.", "u1");
+  assert.equal(context.calls.length, 1);
+});
+
+test("a fact that cannot be stored is not forgotten", async () => {
+  const context = makeContext({ remember: new Error("full") });
+  await assert.rejects(correctFact(context.call, FACT, "I like coffee", "u1"), /full/);
+  assert.equal(context.calls.length, 1);
+});
+
+test("a fact says who can hear it", () => {
+  const text = collectText(view.render(makeContext(), { view: "memory" }, DATA));
+  assert.ok(text.includes("memory.only_me"));
+  assert.ok(text.includes("memory.everyone"));
+});
+
+test("a fact says where it came from and whose it is", () => {
+  assert.equal(describeOrigin(makeContext(), FACT), "memory.from_said|Jan 30, 2026 memory.of_person|Anna");
+});
+
+test("a fact that was stated often says so", () => {
+  assert.match(describeOrigin(makeContext(), { ...FACT, tellings: 3 }), /memory.told_often\|3\|Jan 31, 2026$/);
+});
+
+test("a fact from an unknown source is just stored", () => {
+  assert.match(describeOrigin(makeContext(), { ...FACT, source: "<b>" }), /^memory.from_other/);
+});
+
+test("without a person, a sentence says why nothing personal is known", () => {
+  const data = { ...DATA, person: null, facts: [HOME_FACT] };
+  const text = collectText(view.render(makeContext(), { view: "memory" }, data));
+  assert.ok(text.includes("memory.no_person"));
+  assert.ok(text.includes("The bins are blue"));
+});
+
+test("a fact is forgotten after the preview was confirmed", async () => {
+  const context = makeContext({ forget: ALL_PREVIEWED });
+  await findButton(view.render(context, { view: "memory" }, DATA), "memory.forget_this|I like tea").props.onclick();
+  assert.deepEqual(context.calls, [
+    ["forget", { ids: ["fact:7"], dry_run: true }],
+    ["forget", { ids: ["fact:7"] }],
+  ]);
+});
+
+test("nothing is forgotten if the preview was cancelled", async () => {
+  const context = makeContext({ forget: ALL_PREVIEWED }, { confirm: async () => false });
+  await findButton(view.render(context, { view: "memory" }, DATA), "memory.forget_this|I like tea").props.onclick();
+  assert.deepEqual(context.calls, [["forget", { ids: ["fact:7"], dry_run: true }]]);
+});
+
+test("a preview lists the texts and counts the rest", () => {
+  assert.deepEqual(collectText(renderPreview(makeContext(), ALL_PREVIEWED)), ["I like tea", "memory.and_more|2"]);
+});
+
+test("facts of the home that are not shown are counted", () => {
+  const text = collectText(view.render(makeContext(), { view: "memory" }, { ...DATA, home_facts_total: 4 }));
+  assert.ok(text.includes("memory.more_home|3"));
+});
+
+test("an agent that keeps nothing says so", () => {
+  const agent = { memory: false, memory_days: 90, record_days: 0, record_text_days: 0, persistence: "off" };
+  assert.deepEqual(describeRetention(makeContext(), agent), [
+    "memory.keeps_no_memory",
+    "memory.keeps_no_figures",
+    "memory.keeps_no_texts",
+    "memory.keeps_conversations|persistence:off",
+  ]);
+});
+
+test("an agent that keeps all says for how long", () => {
+  const agent = { memory: true, memory_days: 90, record_days: 90, record_text_days: 7, persistence: "all" };
+  assert.deepEqual(describeRetention(makeContext(), agent).slice(0, 3), [
+    "memory.keeps_memory|90",
+    "memory.keeps_figures|90",
+    "memory.keeps_texts|7",
+  ]);
+});

@@ -1,0 +1,559 @@
+"""Tests for what stayed with the model: the commands that a model carried out, and proved suggestions for them."""
+
+from collections.abc import Callable
+from datetime import datetime
+import time
+from typing import Any, override
+
+from homeassistant.auth.const import GROUP_ID_ADMIN, GROUP_ID_USER
+from homeassistant.components.conversation.default_agent import DefaultAgent
+from homeassistant.components.homeassistant.exposed_entities import async_expose_entity
+from homeassistant.components.light import LightEntity
+from homeassistant.components.light.const import DATA_COMPONENT as DATA_LIGHT, ColorMode
+from homeassistant.core import Context, HomeAssistant, ServiceCall
+from homeassistant.exceptions import Unauthorized
+from homeassistant.helpers import area_registry as ar, entity_registry as er
+from homeassistant.setup import async_setup_component
+import pytest
+from pytest_homeassistant_custom_component.common import MockConfigEntry
+
+from custom_components.windowed_conversation.agents.agent import Agent
+from custom_components.windowed_conversation.const import CONF_MEMORY, CONF_RECORD, CONF_ROUTING, DOMAIN, RecordLevel
+from custom_components.windowed_conversation.memory import CallRecord, PastTurn, TurnRecord, TurnText
+from custom_components.windowed_conversation.page import model_commands
+from custom_components.windowed_conversation.page.model_commands import async_read_model_commands
+from demo.model_server import ModelServer, call, words
+
+from .actions import act
+from .conftest import SayFn, SetUpFn, flush_store
+from .remembered import memory_of
+from .states import get_state
+
+BED, OWNER = "light.bed_light", "Owner"
+
+
+class Light(LightEntity):
+    """A light that can be dimmed."""
+
+    _attr_color_mode = ColorMode.BRIGHTNESS
+
+    def __init__(self, name: str) -> None:
+        self._attr_name = name
+        self._attr_unique_id = name
+        self._attr_is_on = False
+        self._attr_supported_color_modes = {ColorMode.BRIGHTNESS}
+
+    @override
+    async def async_turn_on(self, **kwargs: Any) -> None:
+        self._attr_is_on = True
+        self._attr_brightness = kwargs.get("brightness", 255)
+
+    @override
+    async def async_turn_off(self, **kwargs: Any) -> None:
+        self._attr_is_on = False
+
+
+@pytest.fixture(autouse=True)
+async def _bedroom(home: HomeAssistant) -> None:
+    """Add a bed light in a bedroom, and a floor lamp."""
+    assert await async_setup_component(home, "light", {})
+    await home.data[DATA_LIGHT].async_add_entities([Light("Bed Light"), Light("Floor lamp")])
+    area = ar.async_get(home).async_create("Bedroom")
+    er.async_get(home).async_update_entity(BED, area_id=area.id)
+    for entity_id in (BED, "light.floor_lamp"):
+        async_expose_entity(home, "conversation", entity_id, should_expose=True)
+
+
+async def read(home: HomeAssistant, context: Context | None = None) -> list[Any]:
+    """Return the groups that a caller reads."""
+    response = await async_read_model_commands(ServiceCall(home, DOMAIN, "model_commands", {}, context or Context()))
+    assert response is not None
+    groups = response["groups"]
+    assert isinstance(groups, list)
+    return groups
+
+
+async def command(model_server: ModelServer, say: SayFn, text: str, tool: str = "HassTurnOn", /, **more: Any) -> None:
+    """Say a sentence that the model carries out with a tool. `arguments` are those of the tool."""
+    arguments = more.pop("arguments", {"name": "Bed Light"})
+    model_server.script(call(tool, **arguments), words("Done."))
+    await say(text, **more)
+
+
+ON = ("HassTurnOn", '{"name": "Bed Light"}')
+
+
+def recorded(said: str, number: int = 0, called: tuple[str, str] = ON, **more: Any) -> TurnRecord:
+    """Return the record of a turn in which the model called a tool, or else turned the bed light on."""
+    text = TurnText(said, "Done.", (CallRecord(*called, '{"speech": {}}'),))
+    fields = {"route": "model", "end": "answered", "reason": "no_local_match", "words": text, "level": "full", **more}
+    return TurnRecord(id=f"turn-{number:04}", at=time.time() - number, agent="agent", **fields)
+
+
+async def record(home: HomeAssistant, *turns: TurnRecord) -> None:
+    """Write turns to the record."""
+    for turn in turns:
+        memory_of(home).async_queue_record(turn)
+    await flush_store(home)
+
+
+@pytest.mark.parametrize(
+    ("language", "said", "alias"),
+    [
+        ("en", "turn on the reading thing", "reading thing"),
+        ("en", "please turn on the Reading Thing!", "Reading Thing"),
+        ("de", "schalte das Leseding ein", "Leseding"),
+    ],
+)
+async def test_suggested_alias_makes_the_sentence_local(
+    *,
+    home: HomeAssistant,
+    entry: MockConfigEntry,
+    model_server: ModelServer,
+    say: SayFn,
+    language: str,
+    said: str,
+    alias: str,
+) -> None:
+    await command(model_server, say, said, language=language)
+
+    (group,) = await read(home)
+    suggested = group["suggestion"]
+    aliases = [er.COMPUTED_NAME, suggested["alias"]]
+    er.async_get(home).async_update_entity(suggested["entity_id"], aliases=aliases)
+    await home.async_block_till_done()
+    model_server.log.clear()
+    await say(said, language=language)
+
+    assert (group["tool"], group["target"]["entity_id"], group["count"]) == ("HassTurnOn", BED, 1)
+    assert suggested["alias"] == alias
+    assert model_server.requests == []
+
+
+async def test_alias_of_an_area_is_suggested(
+    home: HomeAssistant, entry: MockConfigEntry, model_server: ModelServer, say: SayFn
+) -> None:
+    arguments = {"area": "Bedroom", "domain": ["light"]}
+    await command(model_server, say, "turn on the lights in the sleepy den", arguments=arguments)
+
+    (group,) = await read(home)
+
+    assert group["target"] == {"entity_id": None, "area_id": "bedroom", "name": "Bedroom"}
+    expected = {"kind": "alias", "entity_id": None, "area_id": "bedroom", "alias": "sleepy den"}
+    assert group["suggestion"] == expected
+
+
+@pytest.mark.parametrize(
+    ("language", "said", "tool", "arguments", "before"),
+    [
+        ("en", "could it be bright beside my bed", "HassTurnOn", {"name": "Bed Light"}, "turn_off"),
+        (
+            "en",
+            "I can't see my book, half is enough",
+            "HassLightSet",
+            {"name": "Bed Light", "brightness": 50},
+            "turn_off",
+        ),
+        ("de", "ich sehe mein Buch nicht", "HassTurnOn", {"name": "Bed Light"}, "turn_off"),
+        ("en", "it is too dark in here for sleep", "HassTurnOff", {"area": "Bedroom", "domain": ["light"]}, "turn_on"),
+    ],
+)
+async def test_suggested_sentence_is_answered_locally_with_the_same_result(
+    *,
+    home: HomeAssistant,
+    entry: MockConfigEntry,
+    model_server: ModelServer,
+    say: SayFn,
+    language: str,
+    said: str,
+    tool: str,
+    arguments: dict[str, Any],
+    before: str,
+) -> None:
+    await command(model_server, say, said, tool, arguments=arguments, language=language)
+    (group,) = await read(home)
+    done = get_state(home, BED)
+    await home.services.async_call("light", before, {"entity_id": BED}, blocking=True)
+    model_server.log.clear()
+
+    assert group["suggestion"]["kind"] == "sentence"
+    await say(group["suggestion"]["sentence"], language=language)
+
+    now = get_state(home, BED)
+    assert (now.state, now.attributes) == (done.state, done.attributes)
+    assert model_server.requests == []
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        # a word of Home Assistant's own sentences
+        "turn on the light",
+        "turn it on",
+        # the name of something else
+        "turn on the floor lamp",
+        "turn on the kitchen light",
+        # only digits
+        "turn on 4711",
+        # too many words
+        "turn on my very old green reading thing from grandma",
+    ],
+)
+@pytest.mark.usefixtures("entry")
+async def test_unusable_words_are_no_alias(home: HomeAssistant, said: str) -> None:
+    await record(home, recorded(said))
+
+    (group,) = await read(home)
+
+    assert group["suggestion"]["kind"] == "sentence"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    ['{"name": "Nobody"}', '{"area": "Nowhere"}', '{"area": "Bedroom", "floor": "Roof"}', "{}", "[]", "not JSON"],
+)
+@pytest.mark.usefixtures("entry")
+async def test_call_that_names_nothing_has_no_target(home: HomeAssistant, arguments: str) -> None:
+    await record(home, recorded("make it nice", called=("HassTurnOn", arguments)))
+
+    (group,) = await read(home)
+
+    assert (group["target"], group["suggestion"]) == (None, None)
+
+
+@pytest.mark.usefixtures("entry")
+async def test_alias_is_found_in_a_sentence_with_a_value(home: HomeAssistant) -> None:
+    called = ("HassLightSet", '{"name": "Bed Light", "color": "red"}')
+    await record(home, recorded("set the reading thing to red", called=called))
+
+    (group,) = await read(home)
+
+    assert group["suggestion"]["alias"] == "reading thing"
+
+
+@pytest.mark.usefixtures("entry")
+async def test_suggested_sentence_has_the_words_for_a_value(home: HomeAssistant) -> None:
+    called = ("HassLightSet", '{"name": "Bed Light", "color": "red"}')
+    await record(home, recorded("make it look like a sunset", called=called))
+
+    (group,) = await read(home)
+
+    assert {"red", "Bed", "Light"} <= set(group["suggestion"]["sentence"].split())
+
+
+@pytest.mark.usefixtures("entry")
+async def test_value_that_no_sentence_has_gets_no_suggestion(home: HomeAssistant) -> None:
+    called = ("HassTurnOn", '{"name": "Bed Light", "mood": "cosy"}')
+    await record(home, recorded("turn on the reading thing", called=called))
+
+    (group,) = await read(home)
+
+    assert (group["target"]["entity_id"], group["suggestion"]) == (BED, None)
+
+
+@pytest.mark.usefixtures("entry")
+async def test_entity_without_a_registry_entry_gets_a_sentence(home: HomeAssistant) -> None:
+    home.states.async_set("light.loose", "off", {"friendly_name": "Loose lantern"})
+    async_expose_entity(home, "conversation", "light.loose", should_expose=True)
+    await record(home, recorded("turn on the reading thing", called=("HassTurnOn", '{"name": "Loose lantern"}')))
+
+    (group,) = await read(home)
+
+    assert group["suggestion"] == {"kind": "sentence", "sentence": "turn on Loose lantern"}
+
+
+@pytest.mark.usefixtures("entry")
+async def test_names_of_the_home_that_two_entities_have_are_no_target(home: HomeAssistant) -> None:
+    home.states.async_set("light.twin", "off", {"friendly_name": "Bed Light"})
+    async_expose_entity(home, "conversation", "light.twin", should_expose=True)
+    await record(home, recorded("turn on the reading thing"))
+
+    (group,) = await read(home)
+
+    assert (group["target"], group["suggestion"]) == (None, None)
+
+
+@pytest.mark.usefixtures("entry")
+async def test_without_home_assistants_recognizer_nothing_is_suggested(
+    home: HomeAssistant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await record(home, recorded("turn on the reading thing"))
+    monkeypatch.delattr(DefaultAgent, "_make_slot_lists")
+
+    (group,) = await read(home)
+
+    assert (group["target"]["entity_id"], group["suggestion"]) == (BED, None)
+
+
+@pytest.mark.parametrize(
+    ("said", "called"),
+    [
+        ("turn on the bed light", ON),
+        ("turn off the bedroom lights", ("HassTurnOff", '{"area": "Bedroom", "domain": "light"}')),
+        ("cancel all timers", ("HassCancelAllTimers", "{}")),
+    ],
+)
+@pytest.mark.usefixtures("entry")
+async def test_sentence_that_the_home_understands_by_now_is_absent(
+    home: HomeAssistant, said: str, called: tuple[str, str]
+) -> None:
+    await record(home, recorded(said, called=called))
+
+    assert await read(home) == []
+
+
+async def test_past_turn_that_the_home_understands_by_now_is_absent(
+    home: HomeAssistant, entry: MockConfigEntry
+) -> None:
+    turn = PastTurn("c", time.time(), "turn on the bed light", "Done.", tools=("HassTurnOn",))
+    await memory_of(home).async_change(lambda memory: memory.add_turn(turn))
+
+    assert await read(home) == []
+
+
+async def test_sentence_that_the_home_understands_otherwise_is_shown(
+    home: HomeAssistant, entry: MockConfigEntry
+) -> None:
+    await record(home, recorded("turn on the floor lamp"))
+
+    (group,) = await read(home)
+
+    assert (group["target"]["entity_id"], group["suggestion"]["kind"]) == (BED, "sentence")
+
+
+async def test_sentences_with_the_same_words_or_the_same_target_are_one_group(
+    home: HomeAssistant, entry: MockConfigEntry, model_server: ModelServer, say: SayFn
+) -> None:
+    await command(model_server, say, "Turn on the floor thing.", arguments={"name": "Floor lamp"})
+    for said in ("turn on the reading thing", "Turn on the reading thing!", "let the reading thing shine"):
+        await command(model_server, say, said)
+
+    groups = await read(home)
+
+    shown = [(each["said"], each["count"]) for each in groups]
+    assert shown == [("Turn on the reading thing!", 3), ("Turn on the floor thing.", 1)]
+
+
+async def test_sentence_of_several_conversations_is_counted_once_a_turn(
+    home: HomeAssistant, set_up: SetUpFn, model_server: ModelServer, say: SayFn
+) -> None:
+    await set_up(**{CONF_RECORD: RecordLevel.FULL})
+    for conversation in ("one", "one", "two"):
+        await command(model_server, say, "turn on the reading thing", conversation_id=conversation)
+
+    (group,) = await read(home)
+
+    assert group["count"] == 3
+
+
+async def test_deleted_conversation_is_known_from_the_record_of_turns(
+    home: HomeAssistant, set_up: SetUpFn, model_server: ModelServer, say: SayFn
+) -> None:
+    await set_up(**{CONF_RECORD: RecordLevel.FULL, CONF_MEMORY: False})
+    await command(model_server, say, "turn on the reading thing")
+    await act(home, "delete_conversation")
+
+    (group,) = await read(home)
+
+    assert (group["said"], group["suggestion"]["alias"]) == ("turn on the reading thing", "reading thing")
+
+
+async def test_deleted_conversation_is_known_from_memory_by_its_tool(
+    home: HomeAssistant, entry: MockConfigEntry, model_server: ModelServer, say: SayFn
+) -> None:
+    await command(model_server, say, "turn on the reading thing")
+    await act(home, "delete_conversation")
+
+    (group,) = await read(home)
+
+    last = group.pop("last")
+    assert datetime.fromisoformat(last).timestamp() == pytest.approx(time.time(), abs=600)
+    said = {"said": "turn on the reading thing", "count": 1, "tool": "HassTurnOn"}
+    assert group == {**said, "target": None, "suggestion": None}
+
+
+async def test_questions_and_jokes_are_absent(
+    home: HomeAssistant, entry: MockConfigEntry, model_server: ModelServer, say: SayFn
+) -> None:
+    await say("tell me a joke about lamps")
+    await command(model_server, say, "is the reading thing on?", "GetLiveContext", arguments={})
+
+    assert await read(home) == []
+
+
+async def test_command_that_the_home_answered_is_absent(
+    home: HomeAssistant, entry: MockConfigEntry, model_server: ModelServer, say: SayFn
+) -> None:
+    await say("turn on the bed light")
+
+    assert (await read(home), model_server.requests) == ([], [])
+
+
+async def test_command_that_failed_gets_no_suggestion(
+    home: HomeAssistant, entry: MockConfigEntry, model_server: ModelServer, say: SayFn
+) -> None:
+    await command(model_server, say, "turn on the reading thing", arguments={"name": "Unknown thing"})
+
+    (group,) = await read(home)
+
+    assert (group["tool"], group["target"], group["suggestion"]) == ("HassTurnOn", None, None)
+
+
+async def test_command_of_an_agent_that_always_asks_its_model_is_absent(
+    home: HomeAssistant, set_up: SetUpFn, model_server: ModelServer, say: SayFn
+) -> None:
+    await set_up(**{CONF_ROUTING: "model_only", CONF_RECORD: RecordLevel.FULL})
+    await command(model_server, say, "turn on the reading thing")
+
+    assert await read(home) == []
+
+
+async def test_command_with_several_targets_gets_no_suggestion(
+    home: HomeAssistant, entry: MockConfigEntry, model_server: ModelServer, say: SayFn
+) -> None:
+    both = call("HassTurnOn", name="Bed Light") + call("HassTurnOn", name="Floor lamp")
+    model_server.script(both, words("Done."))
+    await say("turn on the reading thing")
+
+    (group,) = await read(home)
+
+    assert (group["tool"], group["target"], group["suggestion"]) == ("HassTurnOn", None, None)
+
+
+@pytest.fixture
+async def people(home: HomeAssistant) -> list[Context]:
+    """Create an owner and two other people, and return the contexts of these."""
+    await home.auth.async_create_user(OWNER, group_ids=[GROUP_ID_ADMIN])
+    users = [await home.auth.async_create_user(name, group_ids=[GROUP_ID_USER]) for name in ("Ada", "Grace")]
+    return [Context(user_id=user.id) for user in users]
+
+
+@pytest.mark.parametrize("memory", [False, True])
+@pytest.mark.parametrize("level", [RecordLevel.OFF, RecordLevel.FULL])
+@pytest.mark.parametrize("is_deleted", [False, True])
+async def test_commands_of_another_person_are_absent(
+    *,
+    home: HomeAssistant,
+    set_up: SetUpFn,
+    model_server: ModelServer,
+    say: SayFn,
+    people: list[Context],
+    memory: bool,
+    level: RecordLevel,
+    is_deleted: bool,
+) -> None:
+    await set_up(**{CONF_RECORD: level, CONF_MEMORY: memory})
+    for person, thing in zip(people, ("reading", "sleeping"), strict=True):
+        await command(model_server, say, f"turn on the {thing} thing", context=person)
+    for person in people * is_deleted:
+        await act(home, "delete_conversation", person)
+
+    said = [[group["said"] for group in await read(home, person)] for person in people]
+
+    is_kept = memory or level is RecordLevel.FULL or not is_deleted
+    assert said == [["turn on the reading thing"] * is_kept, ["turn on the sleeping thing"] * is_kept]
+
+
+async def test_administrator_reads_no_commands_of_other_people(
+    home: HomeAssistant, set_up: SetUpFn, model_server: ModelServer, say: SayFn, people: list[Context]
+) -> None:
+    await set_up(**{CONF_RECORD: RecordLevel.FULL})
+    await command(model_server, say, "turn on the reading thing", context=people[0])
+    (owner,) = [user for user in await home.auth.async_get_users() if user.name == OWNER]
+
+    assert await read(home, Context(user_id=owner.id)) == []
+
+
+async def test_tool_in_a_turn_reads_nothing_that_is_personal(
+    *,
+    home: HomeAssistant,
+    set_up: SetUpFn,
+    model_server: ModelServer,
+    say: SayFn,
+    people: list[Context],
+    get_agent: Callable[[MockConfigEntry], Agent],
+) -> None:
+    entry = await set_up(**{CONF_RECORD: RecordLevel.FULL})
+    await command(model_server, say, "turn on the reading thing", context=people[0])
+    await act(home, "delete_conversation", people[0])
+
+    async with get_agent(entry).windows.begin_turn("shared"):
+        inside = await read(home, people[0])
+
+    assert inside == []
+
+
+async def test_who_may_not_read_an_agent_reads_nothing(
+    home: HomeAssistant, entry: MockConfigEntry, model_server: ModelServer, say: SayFn
+) -> None:
+    await command(model_server, say, "turn on the reading thing")
+    await home.auth.async_create_user(OWNER, group_ids=[GROUP_ID_ADMIN])
+    guest = await home.auth.async_create_user("Guest", group_ids=[])
+
+    with pytest.raises(Unauthorized):
+        await read(home, Context(user_id=guest.id))
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "turn on the reading thing " * 40_000,
+        "turn on <img src=x onerror=alert(1)></script> **now** [x](javascript:1)",
+        "turn on \u202ethe \u0000reading\u2066 thing\n\n# please",
+        "turn on " + "[" * 5_000,
+        "turn on {name} (a|b) [c] <d>",
+        "turn " * 100,
+        "on " * 166,
+    ],
+    ids=["megabyte", "markup", "invisible", "brackets", "template", "verbs", "prepositions"],
+)
+@pytest.mark.usefixtures("entry")
+async def test_hostile_sentence_stays_bounded_and_is_no_alias(home: HomeAssistant, said: str) -> None:
+    await record(home, recorded(said))
+    began = time.perf_counter()
+
+    (group,) = await read(home)
+
+    assert time.perf_counter() - began < 10
+    assert len(group["said"]) <= 500
+    assert "\n" not in group["said"]
+    assert set(str((group["suggestion"] or {}).get("alias", ""))).isdisjoint("<>[](){}*#\u202e\u2066\u0000")
+
+
+async def test_sentences_and_groups_are_limited(home: HomeAssistant, entry: MockConfigEntry) -> None:
+    await record(home, *(recorded(f"do thing number {number} now", number) for number in range(60)))
+    turns = [PastTurn("c", time.time(), f"make it {number}", "Done.", tools=("HassTurnOn",)) for number in range(70)]
+    await memory_of(home).async_change(lambda memory: [memory.add_turn(each) for each in turns])
+
+    groups = await read(home)
+
+    assert len(groups) == 50
+    assert groups[0]["count"] == 60
+
+
+async def test_suggestions_end_after_their_time(
+    home: HomeAssistant, entry: MockConfigEntry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model_commands, "_SUGGESTION_SECONDS", 0.0)
+    await record(home, recorded("turn on the reading thing"))
+
+    (group,) = await read(home)
+
+    assert (group["target"]["entity_id"], group["suggestion"]) == (BED, None)
+
+
+async def test_old_sentences_are_absent(home: HomeAssistant, entry: MockConfigEntry) -> None:
+    await record(home, recorded("turn on the reading thing", 29 * 24 * 60 * 60))
+
+    assert await read(home) == []
+
+
+async def test_conversations_are_read_while_the_store_is_closed(
+    home: HomeAssistant, entry: MockConfigEntry, model_server: ModelServer, say: SayFn
+) -> None:
+    await command(model_server, say, "turn on the reading thing")
+    assert await home.async_add_executor_job(memory_of(home).writer.close, 60.0)
+
+    (group,) = await read(home)
+
+    assert group["suggestion"]["alias"] == "reading thing"
