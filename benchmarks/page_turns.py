@@ -41,8 +41,8 @@ _IDLE, _LOCAL, _MODEL = "idle", "local", "model"
 _OTHER_PAGE = "/profile/general"
 _MAX_RATIO = 1.02
 # In seconds: for the page to load what has changed, and for the browser to be quiet after it was opened.
-_TURN_SECONDS = 1.5
-_QUIET_SECONDS = 3.0
+_TURN_SECONDS = 1.2
+_QUIET_SECONDS = 2.0
 _TURNS_PER_BLOCK = 4
 
 
