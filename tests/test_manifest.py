@@ -24,7 +24,7 @@ HACS_KEYS = {"name", "country", "hide_default_branch", "homeassistant", "persist
 # Import names of requirements that are not imported by their own name.
 IMPORTED_AS = {"google-genai": "google"}
 # Packages that are installed with Home Assistant, its conversation integration, or an SDK.
-OF_OTHERS = {"PIL", "hassil", "home_assistant_intents", "homeassistant", "httpx2", "probatio", "yarl"}
+OF_OTHERS = {"PIL", "aiohttp", "hassil", "home_assistant_intents", "homeassistant", "httpx2", "probatio", "yarl"}
 
 
 def module_of(requirement: str) -> str:
