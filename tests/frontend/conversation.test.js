@@ -60,7 +60,7 @@ const EXCHANGE = {
 const OPENED = /** @type {any} */ ({
   ...KITCHEN,
   weight: null,
-  leaves_first: [3, 2],
+  leaves_first: [7, 8],
   exchanges: [3, 2, 1].map((exchange) => ({ ...EXCHANGE, exchange, number: 10 - exchange })),
 });
 const CONTEXT = /** @type {any} */ ({

@@ -270,9 +270,9 @@ function keepExchanges(context, state, opened, messages) {
  */
 export function renderExchanges(context, state, opened, messages) {
   const leaving = new Set(opened.leaves_first);
-  const last = opened.exchanges.findLast(({ exchange }) => leaving.has(exchange));
+  const last = opened.exchanges.findLast(({ number }) => leaving.has(number));
   return opened.exchanges.map((exchange) => [
-    renderExchange(context, state, opened, exchange, leaving.has(exchange.exchange), messages),
+    renderExchange(context, state, opened, exchange, leaving.has(exchange.number), messages),
     exchange === last && h("li", { key: "trim" }, renderTrimLine(context.t("conversation.trim_line"))),
   ]);
 }
