@@ -127,7 +127,7 @@ class HomeSize:
 
 @dataclass(slots=True)
 class Figures:
-    """What the rounds have measured: values by their name, bytes of scripts, and what should be empty.
+    """The figures of all rounds: values by their name, bytes of scripts, and what should be empty.
 
     `slower` is how many times slower the browser's processor was made.
     """

@@ -2,8 +2,8 @@
 
     .venv/demo/bin/python -m benchmarks.recent_turns        (--tokens 8000)
 
-An agent in a Home Assistant in this process takes turns with the model, so many that its window is full. The bytes
-are those that are freed when its recent turns are dropped. Requests share messages, instructions and tools with each
+An agent in a Home Assistant in this process takes turns with the model until its window is full. The bytes are
+those that are freed when its recent turns are dropped. Requests share messages, instructions and tools with each
 other and with the window, and what the window still has is not counted. `one conversation` has all turns; `dropped
 conversations` has each of the last 20 turns in another full window, all of which have been dropped: the worst case.
 """
@@ -26,6 +26,7 @@ from demo.model_server.threaded import serve_in_thread
 from tests.routing.agents import add_agent
 
 _TURNS = 20
+_STORE_SECONDS = 5.0
 _CHARS_PER_TOKEN = 4
 # The text of a turn, in tokens, is long enough to fill a window soon.
 _TURN_TOKENS = 250
@@ -61,6 +62,9 @@ async def _measure(hass: HomeAssistant, agent: str, tokens: int) -> dict[str, in
     await _take_turns(hass, agent, turns * names, turns)
     for name in names:
         state.windows.drop(name)
+    # The store keeps exchanges until it has deleted them.
+    state.conversations.save()
+    await asyncio.sleep(_STORE_SECONDS)
     return {"one conversation": one, "dropped conversations": _measure_dropped(hass), "tokens in the window": used}
 
 
