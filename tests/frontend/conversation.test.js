@@ -10,6 +10,7 @@ import {
   chooseConversation,
   extend,
   filterRows,
+  isOnlyAbout,
   nameConversation,
   receive,
 } from "../../custom_components/windowed_conversation/frontend/conversations.js";
@@ -107,6 +108,24 @@ test("an event sorts the conversations by their last use, in any time zone", () 
 
 test("an event of the open conversation does not load the others again", () => {
   assert.equal(receive({}, DATA, { conversations: [{ ...KITCHEN }] }).needsAll, false);
+});
+
+test("the card has all it needs from an event of its own conversation", () => {
+  const event = { conversations: [KITCHEN] };
+  assert.equal(isOnlyAbout(ROWS[0], /** @type {any} */ (event), undefined), true);
+});
+
+test("the card loads again after an event of another conversation of its agents", () => {
+  const event = /** @type {any} */ ({ conversations: [KITCHEN, ANNA] });
+  assert.deepEqual(
+    [undefined, "conversation.one", "conversation.two"].map((agent) => isOnlyAbout(ROWS[0], event, agent)),
+    [false, true, false],
+  );
+});
+
+test("the card loads again after its conversation was deleted", () => {
+  const event = /** @type {any} */ ({ conversations: [{ ...KITCHEN, figures: null }] });
+  assert.equal(isOnlyAbout(ROWS[0], event, undefined), false);
 });
 
 /** A conversation from its second last exchange on, with another one that has come since. */

@@ -79,6 +79,18 @@ export function extend(opened, removed, newest) {
   return { ...newest, weight: opened.weight, exchanges: [...moved, ...exchanges] };
 }
 
+/**
+ * Return whether an event has only figures of this conversation, among those of one agent or of all.
+ *
+ * @param {Row | undefined} row
+ * @param {import("./types.js").FiguresEvent} event
+ * @param {string | undefined} agent
+ */
+export function isOnlyAbout(row, event, agent) {
+  const changes = event.conversations.filter(({ entity_id }) => !agent || entity_id === agent);
+  return changes.every((change) => row && change.figures && keyOf(change) === keyOf(row));
+}
+
 /** @param {Row} row */
 export function countRemoved({ figures }) {
   return figures.evicted.exchanges + figures.trims;

@@ -145,8 +145,9 @@ class WindowedConversationPanel extends HTMLElement {
   #reloadLater({ needsAll = false } = {}) {
     this.#needsAll ||= needsAll;
     clearTimeout(this.#reloadTimer);
-    // A slow load is not started again before it is done: otherwise none would ever end.
-    this.#reloadTimer = setTimeout(() => (this.#isBusy ? this.#reloadLater() : this.#refresh()), RELOAD_DELAY);
+    // A slow load is not started again before it is done: otherwise none would ever end. A hidden page waits.
+    const isLate = () => this.#isBusy || document.hidden;
+    this.#reloadTimer = setTimeout(() => (isLate() ? this.#reloadLater() : this.#refresh()), RELOAD_DELAY);
   }
 
   /** Load what events have made stale. A view that cannot load that alone is loaded as a whole. */
