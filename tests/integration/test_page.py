@@ -7,6 +7,7 @@ from typing import Any
 from homeassistant.auth.const import GROUP_ID_ADMIN, GROUP_ID_READ_ONLY, GROUP_ID_USER
 from homeassistant.core import HomeAssistant
 from homeassistant.exceptions import HomeAssistantError, Unauthorized
+from homeassistant.helpers import device_registry as dr
 from homeassistant.util import dt as dt_util
 import pytest
 from pytest_homeassistant_custom_component.common import (
@@ -369,3 +370,13 @@ async def test_closed_page_leaves_no_listener(home: HomeAssistant, entry: MockCo
     await home.async_block_till_done()
 
     assert not home.data["dispatcher"].get(SIGNAL_AGENT_CHANGED)
+
+
+async def test_device_of_an_agent_links_to_no_page_without_the_frontend(
+    home: HomeAssistant, entry: MockConfigEntry
+) -> None:
+    agent_id = next(iter(entry.subentries))
+    device = dr.async_get(home).async_get_device({(DOMAIN, agent_id)})
+
+    assert device is not None
+    assert device.configuration_url is None
