@@ -375,8 +375,7 @@ async def test_closed_page_leaves_no_listener(home: HomeAssistant, entry: MockCo
 async def test_device_of_an_agent_links_to_no_page_without_the_frontend(
     home: HomeAssistant, entry: MockConfigEntry
 ) -> None:
-    agent_id = next(iter(entry.subentries))
-    device = dr.async_get(home).async_get_device({(DOMAIN, agent_id)})
+    devices = dr.async_entries_for_config_entry(dr.async_get(home), entry.entry_id)
 
-    assert device is not None
-    assert device.configuration_url is None
+    assert [each.configuration_url for each in devices] == [None] * len(devices)
+    assert devices
