@@ -67,14 +67,14 @@ function render(context, _state, data) {
       h("h2", null, t("memory.title")),
       !data.person && h("p", null, t("memory.no_person")),
       data.facts.length > 0 && renderSearch(context),
-      data.person && renderFacts(context, data, own, t("memory.none_own")),
+      data.person && renderFacts(context, own, t("memory.none_own")),
       data.person && h("button", { type: "button", class: "danger", onclick: forgetAll }, t("memory.forget_all")),
     ),
     h(
       "section",
       { class: "card", key: "home" },
       h("h2", null, t("memory.home")),
-      renderFacts(context, data, homes, t("memory.none_home")),
+      renderFacts(context, homes, t("memory.none_home")),
       data.home_facts_total > shownTotal &&
         h(
           "p",
@@ -107,11 +107,10 @@ function renderSearch(context) {
 
 /**
  * @param {Context} context
- * @param {Data} data
  * @param {Fact[]} facts
  * @param {string} none
  */
-function renderFacts(context, data, facts, none) {
+function renderFacts(context, facts, none) {
   if (!facts.length) return h("p", { class: "quiet" }, local.search ? context.t("memory.not_found") : none);
   return h(
     "ul",
