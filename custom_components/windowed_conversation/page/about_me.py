@@ -143,7 +143,7 @@ async def async_correct_fact(call: ServiceCall) -> ServiceResponse:
     async with open_usable_store(call.hass) as memory:
         corrected = await memory.async_change(partial(_replace_text, target, row, call.data["text"]))
     if corrected is None:
-        raise build_refusal("unknown_fact", fact=format_source_id("fact", row))
+        raise build_refusal("unknown_fact", id=format_source_id("fact", row))
     return {"id": format_source_id("fact", corrected)}
 
 
