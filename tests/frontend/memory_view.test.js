@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import {
-  correctFact,
   describeOrigin,
   describeRetention,
   filterFacts,
@@ -52,33 +51,6 @@ test("a search needs all words, in any order and case", () => {
 
 test("a search without words finds all", () => {
   assert.equal(filterFacts([FACT, HOME_FACT], " ").length, 2);
-});
-
-test("a corrected fact is stored before the old one is forgotten", async () => {
-  const context = makeContext({ remember: { id: "fact:9" }, forget: {} });
-  await correctFact(context.call, FACT, "I like coffee", "u1");
-  assert.deepEqual(context.calls, [
-    ["remember", { text: "I like coffee", private: true, person: "u1" }],
-    ["forget", { ids: ["fact:7"] }],
-  ]);
-});
-
-test("a fact of the home is corrected without a person", async () => {
-  const context = makeContext({ remember: { id: "fact:9" }, forget: {} });
-  await correctFact(context.call, HOME_FACT, "The bins are green", "u1");
-  assert.deepEqual(context.calls[0], ["remember", { text: "The bins are green", private: false }]);
-});
-
-test("a correction that memory takes as the same fact forgets nothing", async () => {
-  const context = makeContext({ remember: { id: "fact:7" } });
-  await correctFact(context.call, FACT, "I like tea.", "u1");
-  assert.equal(context.calls.length, 1);
-});
-
-test("a fact that cannot be stored is not forgotten", async () => {
-  const context = makeContext({ remember: new Error("full") });
-  await assert.rejects(correctFact(context.call, FACT, "I like coffee", "u1"), /full/);
-  assert.equal(context.calls.length, 1);
 });
 
 test("a fact says who can hear it", () => {

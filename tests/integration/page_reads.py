@@ -12,6 +12,6 @@ type Commands = tuple[tuple[str, Callable[[ServiceCall], Coroutine[Any, Any, Ser
 
 
 async def read_page(home: HomeAssistant, commands: Commands, context: Context | None = None, **data: Any) -> Any:
-    """Return the response of a module's only read, after its fields were validated."""
-    ((name, read, schema),) = commands
+    """Return the response of a module's first command, after its fields were validated."""
+    (name, read, schema), *_ = commands
     return await read(ServiceCall(home, DOMAIN, name, schema(data), context=context or Context()))

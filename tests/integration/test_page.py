@@ -7,6 +7,7 @@ from typing import Any
 from homeassistant.auth.const import GROUP_ID_ADMIN, GROUP_ID_READ_ONLY, GROUP_ID_USER
 from homeassistant.core import HomeAssistant
 from homeassistant.exceptions import HomeAssistantError, Unauthorized
+from homeassistant.helpers import device_registry as dr
 from homeassistant.util import dt as dt_util
 import pytest
 from pytest_homeassistant_custom_component.common import (
@@ -381,3 +382,12 @@ async def test_closed_page_leaves_no_listener(home: HomeAssistant, entry: MockCo
     await home.async_block_till_done()
 
     assert not home.data["dispatcher"].get(SIGNAL_AGENT_CHANGED)
+
+
+async def test_device_of_an_agent_links_to_no_page_without_the_frontend(
+    home: HomeAssistant, entry: MockConfigEntry
+) -> None:
+    devices = dr.async_entries_for_config_entry(dr.async_get(home), entry.entry_id)
+
+    assert [each.configuration_url for each in devices] == [None] * len(devices)
+    assert devices

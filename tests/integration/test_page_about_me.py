@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from homeassistant.core import Context, HomeAssistant
-from homeassistant.exceptions import HomeAssistantError, Unauthorized
+from homeassistant.exceptions import HomeAssistantError, ServiceValidationError, Unauthorized
 from homeassistant.util import dt as dt_util
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
@@ -253,3 +253,68 @@ async def test_store_that_cannot_be_used_is_an_error(
         await read(people.ada)
 
     assert refused.value.translation_key == "memory_unavailable"
+
+
+async def correct(home: HomeAssistant, context: Context, fact: str, text: str) -> Any:
+    """Correct a fact as a caller."""
+    return await read_page(home, about_me.COMMANDS[1:], context, fact=fact, text=text)
+
+
+@pytest.mark.usefixtures("told")
+async def test_corrected_fact_has_the_owner_and_the_listeners_of_the_old_one(
+    home: HomeAssistant, read: Read, people: People
+) -> None:
+    dentist = (await read(people.ada))["facts"][1]
+
+    await correct(home, people.ada, dentist["id"], "My dentist is Dr. Vogel")
+
+    assert [(each["text"], each["person"], each["private"]) for each in (await read(people.ada))["facts"]] == [
+        ("My dentist is Dr. Vogel", "Ada", True),
+        (TEA, "Ada", False),
+        (BINS, None, False),
+    ]
+
+
+@pytest.mark.usefixtures("told")
+async def test_fact_of_the_home_stays_one_of_the_home_when_it_is_corrected(
+    home: HomeAssistant, read: Read, people: People
+) -> None:
+    bins = (await read(people.ada))["facts"][2]
+
+    await correct(home, people.ada, bins["id"], "The bins go out on Monday")
+
+    assert "The bins go out on Monday" in texts(await read(people.grace))
+    assert BINS not in texts(await read(people.grace))
+
+
+@pytest.mark.usefixtures("told")
+async def test_correction_leaves_the_conversation_in_which_the_fact_was_told(
+    home: HomeAssistant, entry: MockConfigEntry, say: SayFn, read: Read, people: People
+) -> None:
+    await say("Remember that my cat is called Mika", "talk", context=people.ada)
+    fact = next(each for each in (await read(people.ada))["facts"] if "Mika" in each["text"])
+
+    await correct(home, people.ada, fact["id"], "My cat is called Mila")
+
+    conversation = await act(home, "get_conversation", people.ada, conversation_id="talk")
+    assert "Mika" in str(conversation["messages"])
+
+
+@pytest.mark.usefixtures("told")
+async def test_fact_of_another_person_is_not_corrected(home: HomeAssistant, read: Read, people: People) -> None:
+    dentist = (await read(people.ada))["facts"][1]
+
+    with pytest.raises(ServiceValidationError) as refused:
+        await correct(home, people.grace, dentist["id"], "My dentist is Dr. Vogel")
+
+    assert refused.value.translation_key == "unknown_fact"
+    assert DENTIST in texts(await read(people.ada))
+
+
+@pytest.mark.usefixtures("told")
+async def test_user_without_permission_corrects_nothing(home: HomeAssistant, read: Read, people: People) -> None:
+    bins = (await read(people.ada))["facts"][2]
+    guest = await home.auth.async_create_user("Guest")
+
+    with pytest.raises(Unauthorized):
+        await correct(home, Context(user_id=guest.id), bins["id"], "The bins go out on Monday")

@@ -46,19 +46,6 @@ export function filterFacts(facts, search) {
   });
 }
 
-/**
- * Replace the text of a fact. The old fact goes only after the new one is stored.
- *
- * @param {Context["call"]} call
- * @param {Fact} fact
- * @param {string} text
- * @param {string | undefined} person the id of the user whose fact it is, if it is not one of the home
- */
-export async function correctFact(call, fact, text, person) {
-  const stored = await call("remember", { text, private: fact.private, ...(fact.person !== null && { person }) });
-  if (stored.id !== fact.id) await call("forget", { ids: [fact.id] });
-}
-
 /** @type {import("./types.js").View} */
 export const view = { name: "memory", load: (context) => context.call("about_me"), render };
 
@@ -80,14 +67,14 @@ function render(context, _state, data) {
       h("h2", null, t("memory.title")),
       !data.person && h("p", null, t("memory.no_person")),
       data.facts.length > 0 && renderSearch(context),
-      data.person && renderFacts(context, data, own, t("memory.none_own")),
+      data.person && renderFacts(context, own, t("memory.none_own")),
       data.person && h("button", { type: "button", class: "danger", onclick: forgetAll }, t("memory.forget_all")),
     ),
     h(
       "section",
       { class: "card", key: "home" },
       h("h2", null, t("memory.home")),
-      renderFacts(context, data, homes, t("memory.none_home")),
+      renderFacts(context, homes, t("memory.none_home")),
       data.home_facts_total > shownTotal &&
         h(
           "p",
@@ -120,17 +107,16 @@ function renderSearch(context) {
 
 /**
  * @param {Context} context
- * @param {Data} data
  * @param {Fact[]} facts
  * @param {string} none
  */
-function renderFacts(context, data, facts, none) {
+function renderFacts(context, facts, none) {
   if (!facts.length) return h("p", { class: "quiet" }, local.search ? context.t("memory.not_found") : none);
   return h(
     "ul",
     { class: "items" },
     facts.map((fact) =>
-      h("li", { key: fact.id }, local.edited === fact.id ? renderForm(context, data, fact) : renderFact(context, fact)),
+      h("li", { key: fact.id }, local.edited === fact.id ? renderForm(context, fact) : renderFact(context, fact)),
     ),
   );
 }
@@ -202,10 +188,9 @@ export function describeOrigin({ hass, t }, fact) {
 
 /**
  * @param {Context} context
- * @param {Data} data
  * @param {Fact} fact
  */
-function renderForm(context, data, fact) {
+function renderForm(context, fact) {
   const { t } = context;
   const close = () => {
     local.edited = "";
@@ -223,7 +208,7 @@ function renderForm(context, data, fact) {
     }
     await context.act(
       async () => {
-        await correctFact(context.call, fact, text, data.person?.id);
+        await context.call("correct_fact", { fact: fact.id, text });
         local.edited = "";
       },
       { done: "memory.corrected" },

@@ -5,17 +5,18 @@ from dataclasses import dataclass
 from functools import partial
 import math
 
-from homeassistant.auth.permissions.const import POLICY_READ
+from homeassistant.auth.permissions.const import POLICY_CONTROL, POLICY_READ
 from homeassistant.core import HomeAssistant, ServiceCall, ServiceResponse
 from homeassistant.util.json import JsonObjectType, JsonValueType
 import probatio
 
 from ..agents.actions import access
-from ..agents.actions.memory import open_usable_store
+from ..agents.actions.memory import open_usable_store, parse_memory_id, validate_fact
 from ..agents.actions.turns import find_device_name
 from ..agents.agent import Agent
 from ..agents.config import get_memory_days
 from ..agents.store import RECORD_TEXT_DAYS
+from ..bridge.errors import build_refusal
 from ..bridge.persons import async_get_device_owners
 from ..const import RecordLevel
 from ..memory import Fact, FactTelling, Memory
@@ -132,4 +133,35 @@ def _format_retention(entity_id: str, agent: Agent) -> JsonObjectType:
     }
 
 
-COMMANDS = (("about_me", async_read_about_me, probatio.Schema({})),)
+async def async_correct_fact(call: ServiceCall) -> ServiceResponse:
+    """Replace the text of a fact that the caller may see, and return the id of the new fact.
+
+    Its owner and its listeners stay the same. The old text is no longer found, as after a correction by voice.
+    """
+    target = await access.async_resolve_person(call, POLICY_CONTROL)
+    _, row = call.data["fact"]
+    async with open_usable_store(call.hass) as memory:
+        corrected = await memory.async_change(partial(_replace_text, target, row, call.data["text"]))
+    if corrected is None:
+        raise build_refusal("unknown_fact", id=format_source_id("fact", row))
+    return {"id": format_source_id("fact", corrected)}
+
+
+def _replace_text(target: access.PersonTarget, row: int, text: str, memory: Memory) -> int | None:
+    """Return the id of the fact with the new text, or None if the caller may not see the old one."""
+    for fact in memory.get_facts(target.person, private=target.can_see_private):
+        if fact.id == row:
+            return memory.add_fact(
+                text, person=fact.person, private=fact.private, source="action", replaces=row, teller=target.person
+            )
+    return None
+
+
+_CORRECT_SCHEMA = probatio.Schema(
+    {probatio.Required("fact"): parse_memory_id, probatio.Required("text"): validate_fact}
+)
+
+COMMANDS = (
+    ("about_me", async_read_about_me, probatio.Schema({})),
+    ("correct_fact", async_correct_fact, _CORRECT_SCHEMA),
+)

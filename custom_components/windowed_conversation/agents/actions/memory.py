@@ -254,7 +254,7 @@ def _count_by_kind(forgotten: LostRows) -> JsonObjectType:
     return {**{kind: len(rows) for kind, rows in counts.items()}, "exchanges": forgotten.exchange_count}
 
 
-def _parse_memory_id(value: object) -> tuple[MemoryKind, int]:
+def parse_memory_id(value: object) -> tuple[MemoryKind, int]:
     """Return the kind and the row number from a memory's id. Raises `probatio.Invalid`."""
     for kind in KINDS:
         start, colon, row = str(value).partition(":")
@@ -263,7 +263,7 @@ def _parse_memory_id(value: object) -> tuple[MemoryKind, int]:
     raise probatio.Invalid(f"expected an id such as {format_source_id('fact', 7)}")
 
 
-def _validate_fact(value: object) -> str:
+def validate_fact(value: object) -> str:
     """Validate and return the text of a fact. Raises `probatio.Invalid`."""
     text = cv.string(value)
     if len(text) > MAX_FACT_CHARS:
@@ -274,9 +274,9 @@ def _validate_fact(value: object) -> str:
         raise probatio.Invalid("expected words") from err
 
 
-_IDS_VALIDATOR = probatio.All(cv.ensure_list, probatio.Length(min=1, max=_MAX_FORGET_IDS), [_parse_memory_id])
+_IDS_VALIDATOR = probatio.All(cv.ensure_list, probatio.Length(min=1, max=_MAX_FORGET_IDS), [parse_memory_id])
 
-_REMEMBER_FIELDS = {probatio.Required("text"): _validate_fact, probatio.Optional("private"): cv.boolean}
+_REMEMBER_FIELDS = {probatio.Required("text"): validate_fact, probatio.Optional("private"): cv.boolean}
 _RECALL_FIELDS = {
     probatio.Optional("query"): _QUERY_VALIDATOR,
     probatio.Optional("kinds", default=list(KINDS)): probatio.All(cv.ensure_list, [probatio.In(KINDS)]),
