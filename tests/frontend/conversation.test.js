@@ -8,7 +8,9 @@ import {
 import { renderExchanges, view } from "../../custom_components/windowed_conversation/frontend/conversation_view.js";
 import {
   chooseConversation,
+  extend,
   filterRows,
+  isOnlyAbout,
   nameConversation,
   receive,
 } from "../../custom_components/windowed_conversation/frontend/conversations.js";
@@ -60,7 +62,7 @@ const EXCHANGE = {
 const OPENED = /** @type {any} */ ({
   ...KITCHEN,
   weight: null,
-  leaves_first: [3, 2],
+  leaves_first: [7, 8],
   exchanges: [3, 2, 1].map((exchange) => ({ ...EXCHANGE, exchange, number: 10 - exchange })),
 });
 const CONTEXT = /** @type {any} */ ({
@@ -86,7 +88,7 @@ test("a conversation has the name of who speaks, or else its id", () => {
   assert.deepEqual([ANNA, KITCHEN, { ...KITCHEN, device: null }].map(nameConversation), ["Anna", "Kitchen", "kitchen"]);
 });
 
-const DATA = { rows: ROWS, opened: OPENED, messages: null, problem: "" };
+const DATA = { rows: ROWS, opened: OPENED, removed: 0, messages: null, problem: "" };
 
 test("an event updates the figures of the row and of the open conversation at once", () => {
   const event = { conversations: [{ ...KITCHEN, figures: /** @type {any} */ ({ tokens: 120 }) }] };
@@ -102,6 +104,73 @@ test("an event of another conversation loads nothing again", () => {
 test("an event sorts the conversations by their last use, in any time zone", () => {
   const event = { conversations: [{ ...ANNA, last_used: "2026-01-31T17:30:00+00:00" }] };
   assert.deepEqual(receive({}, DATA, event).data.rows.map(nameConversation), ["Anna", "Kitchen"]);
+});
+
+test("an event of the open conversation does not load the others again", () => {
+  assert.equal(receive({}, DATA, { conversations: [{ ...KITCHEN }] }).needsAll, false);
+});
+
+test("the card has all it needs from an event of its own conversation", () => {
+  const event = { conversations: [KITCHEN] };
+  assert.equal(isOnlyAbout(ROWS[0], /** @type {any} */ (event), undefined), true);
+});
+
+test("the card loads again after an event of another conversation of its agents", () => {
+  const event = /** @type {any} */ ({ conversations: [KITCHEN, ANNA] });
+  assert.deepEqual(
+    [undefined, "conversation.one", "conversation.two"].map((agent) => isOnlyAbout(ROWS[0], event, agent)),
+    [false, true, false],
+  );
+});
+
+test("the card loads again after its conversation was deleted", () => {
+  const event = /** @type {any} */ ({ conversations: [{ ...KITCHEN, figures: null }] });
+  assert.equal(isOnlyAbout(ROWS[0], event, undefined), false);
+});
+
+/** A conversation from its second last exchange on, with another one that has come since. */
+const NEWEST = /** @type {any} */ ({
+  ...KITCHEN,
+  figures: { ...FIGURES, exchanges: 4 },
+  weight: null,
+  leaves_first: [7],
+  exchanges: [2, 1].map((exchange) => ({ ...EXCHANGE, exchange, number: 11 - exchange, said: "new" })),
+});
+
+test("the newest exchanges follow those that are known, which are counted back from the newest one", () => {
+  const { exchanges = [], leaves_first } = extend(OPENED, 0, NEWEST) ?? {};
+  assert.deepEqual(
+    exchanges.map(({ exchange, number, said }) => [exchange, number, said]),
+    [
+      [4, 7, "said"],
+      [3, 8, "said"],
+      [2, 9, "new"],
+      [1, 10, "new"],
+    ],
+  );
+  assert.deepEqual(leaves_first, [7]);
+});
+
+test("a conversation that has lost exchanges is not extended", () => {
+  const figures = { ...NEWEST.figures, exchanges: 3, evicted: { exchanges: 1, tokens: 30 } };
+  assert.equal(extend(OPENED, 0, { ...NEWEST, figures }), null);
+});
+
+test("a conversation with a summary in the place of an exchange is not extended", () => {
+  const figures = { ...NEWEST.figures, evicted: { exchanges: 1, tokens: 30 } };
+  assert.equal(extend(OPENED, 0, { ...NEWEST, figures }), null);
+});
+
+test("a turn reads only the newest exchanges of the open conversation", async () => {
+  /** @type {unknown[]} */
+  const calls = [];
+  const call = async (/** @type {string} */ name, /** @type {unknown} */ data) => {
+    calls.push([name, data]);
+    return NEWEST;
+  };
+  const refreshed = await view.refresh?.({ ...CONTEXT, call }, {}, DATA);
+  assert.equal(refreshed.opened.exchanges.length, 4);
+  assert.deepEqual(calls, [["conversation", { entity_id: "conversation.one", conversation_id: "kitchen", after: 8 }]]);
 });
 
 test("an event of an unknown conversation loads again", () => {

@@ -183,6 +183,18 @@ async def test_conversation_has_the_parts_of_its_requests(entry: MockConfigEntry
     assert opened["figures"]["tokens"] == opened["exchanges"][0]["tokens"] == opened["figures"]["newest_tokens"]
 
 
+async def test_conversation_is_read_on_from_an_exchange(entry: MockConfigEntry, visit: Visit, say: SayFn) -> None:
+    ada = await visit()
+    for text in ("one", "two", "three"):
+        await say(text, "adas", context=ada.context)
+    conversation = {"entity_id": AGENT, "conversation_id": "adas"}
+    whole = await ada.call("conversation", **conversation)
+
+    rest = await ada.call("conversation", after=whole["exchanges"][0]["number"], **conversation)
+
+    assert rest == {**whole, "weight": None, "exchanges": whole["exchanges"][1:], "last_used": rest["last_used"]}
+
+
 async def test_long_text_of_an_exchange_is_read_when_it_is_opened(
     entry: MockConfigEntry, visit: Visit, say: SayFn
 ) -> None:

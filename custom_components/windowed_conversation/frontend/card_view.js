@@ -4,7 +4,7 @@
 
 import { call, describeError, loadTexts, subscribe } from "./api.js";
 import { renderBar } from "./bar.js";
-import { filterRows, keyOf, mergeChange, nameConversation } from "./conversations.js";
+import { filterRows, isOnlyAbout, keyOf, mergeChange, nameConversation } from "./conversations.js";
 import { formatNumber, formatTime } from "./format.js";
 import { h, render } from "./html.js";
 import { formatUrl } from "./state.js";
@@ -90,6 +90,7 @@ export class CardView {
       this.#shown = { ...this.#shown, row: mergeChange(row, change) };
       this.#render();
     }
+    if (isOnlyAbout(row, event, this.#config.entity)) return;
     // Another conversation may be the newest one now.
     clearTimeout(this.#timer);
     this.#timer = setTimeout(this.#load, RELOAD_DELAY);

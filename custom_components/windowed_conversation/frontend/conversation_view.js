@@ -6,7 +6,9 @@ import { renderBar } from "./bar.js";
 import { chooseExclusion, download, forget, fork, importFile, summarize, tag } from "./conversation_actions.js";
 import {
   chooseConversation,
+  countRemoved,
   describeSource,
+  extend,
   filterRows,
   keyOf,
   nameConversation,
@@ -31,7 +33,7 @@ import { onFollow } from "./state.js";
 const IMPORTANT = "important";
 
 /** @type {import("./types.js").View} */
-export const view = { name: "conversation", load, render, receive };
+export const view = { name: "conversation", load, render, receive, refresh };
 
 /**
  * @param {Context} context
@@ -42,10 +44,11 @@ async function load(context, state) {
   const { conversations: rows } = await context.call("conversations");
   const ids = chooseConversation(rows, state);
   /** @type {Data} */
-  const data = { rows, opened: null, messages: null, problem: "" };
+  const data = { rows, opened: null, removed: 0, messages: null, problem: "" };
   if (!ids) return data;
   try {
-    data.opened = await context.call("conversation", ids);
+    const opened = await context.call("conversation", ids);
+    Object.assign(data, { opened, removed: countRemoved(opened) });
     if (state.exchange) {
       const answer = await context.call("exchange", { ...ids, number: Number(state.exchange) });
       data.messages = answer.messages;
@@ -55,6 +58,24 @@ async function load(context, state) {
     data.problem = await context.describe(error);
   }
   return data;
+}
+
+/**
+ * Return the data with the newest exchanges of the open conversation, which are read alone where that is enough.
+ *
+ * @param {Context} context
+ * @param {State} state
+ * @param {Data} data
+ * @returns {Promise<Data>}
+ */
+async function refresh(context, state, data) {
+  const { opened } = data;
+  const before = opened?.exchanges.at(-2)?.number;
+  if (!opened || before === undefined) return load(context, state);
+  const { entity_id, conversation_id } = opened;
+  const newest = await context.call("conversation", { entity_id, conversation_id, after: before });
+  const extended = extend(opened, data.removed, newest);
+  return extended ? { ...data, opened: extended } : load(context, state);
 }
 
 /**
@@ -270,9 +291,9 @@ function keepExchanges(context, state, opened, messages) {
  */
 export function renderExchanges(context, state, opened, messages) {
   const leaving = new Set(opened.leaves_first);
-  const last = opened.exchanges.findLast(({ exchange }) => leaving.has(exchange));
+  const last = opened.exchanges.findLast(({ number }) => leaving.has(number));
   return opened.exchanges.map((exchange) => [
-    renderExchange(context, state, opened, exchange, leaving.has(exchange.exchange), messages),
+    renderExchange(context, state, opened, exchange, leaving.has(exchange.number), messages),
     exchange === last && h("li", { key: "trim" }, renderTrimLine(context.t("conversation.trim_line"))),
   ]);
 }

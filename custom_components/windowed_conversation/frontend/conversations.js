@@ -38,11 +38,12 @@ export function chooseConversation(rows, state) {
 
 /**
  * Return the data with the figures of an event. They are stale if a conversation is new, or if the open one has changed.
+ * Only then the list need not be loaded again.
  *
  * @param {State} state
  * @param {Data} data
  * @param {import("./types.js").FiguresEvent} event
- * @returns {{ data: Data, isStale: boolean }}
+ * @returns {{ data: Data, isStale: boolean, needsAll: boolean }}
  */
 export function receive(state, data, event) {
   const changes = new Map(event.conversations.map((change) => [keyOf(change), change]));
@@ -55,7 +56,44 @@ export function receive(state, data, event) {
   const chosen = chooseConversation(rows, state);
   const isOther = chosen !== null && (!opened || keyOf(chosen) !== keyOf(opened));
   const isNew = event.conversations.some((each) => !known.has(keyOf(each)));
-  return { data: { ...data, rows, opened }, isStale: isNew || isOther || Boolean(change) };
+  const needsAll = isNew || isOther;
+  return { data: { ...data, rows, opened }, isStale: needsAll || Boolean(change), needsAll };
+}
+
+/**
+ * Return the open conversation with its newest exchanges, or null if others have changed as well.
+ *
+ * `newest` has the last known exchange again, because it can have been open, and those that follow it.
+ *
+ * @param {import("./types.js").Conversation} opened
+ * @param {number} removed how many exchanges had been removed when it was loaded
+ * @param {import("./types.js").Conversation} newest
+ * @returns {import("./types.js").Conversation | null}
+ */
+export function extend(opened, removed, newest) {
+  const { exchanges, figures } = newest;
+  const known = opened.exchanges.slice(0, -1);
+  const isExtended = known.length + exchanges.length === figures.exchanges && countRemoved(newest) === removed;
+  if (!isExtended) return null;
+  const moved = known.map((each, place) => ({ ...each, exchange: figures.exchanges - place }));
+  return { ...newest, weight: opened.weight, exchanges: [...moved, ...exchanges] };
+}
+
+/**
+ * Return whether an event has only figures of this conversation, among those of one agent or of all.
+ *
+ * @param {Row | undefined} row
+ * @param {import("./types.js").FiguresEvent} event
+ * @param {string | undefined} agent
+ */
+export function isOnlyAbout(row, event, agent) {
+  const changes = event.conversations.filter(({ entity_id }) => !agent || entity_id === agent);
+  return changes.every((change) => row && change.figures && keyOf(change) === keyOf(row));
+}
+
+/** @param {Row} row */
+export function countRemoved({ figures }) {
+  return figures.evicted.exchanges + figures.trims;
 }
 
 /**

@@ -41,6 +41,8 @@ class WindowedConversationPanel extends HTMLElement {
   #generation = 0;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   #reloadTimer;
+  // Whether an event has made more stale than what a view refreshes.
+  #needsAll = false;
   /** @type {Promise<() => Promise<void> | void> | undefined} */
   #subscription;
   #language = "";
@@ -131,18 +133,41 @@ class WindowedConversationPanel extends HTMLElement {
     const { view, state, data } = this.#shown;
     if (!Array.isArray(event?.conversations)) return;
     // What is being loaded can be older than the event.
-    if (this.#isBusy) this.#reloadLater();
+    if (this.#isBusy) this.#reloadLater({ needsAll: true });
     if (!view?.receive || !state || data === undefined) return;
     const received = view.receive(state, data, event);
     this.#shown = { ...this.#shown, data: received.data };
     this.#render();
-    if (received.isStale) this.#reloadLater();
+    if (received.isStale) this.#reloadLater(received);
   }
 
-  #reloadLater() {
+  /** @param {{ needsAll?: boolean }} [options] */
+  #reloadLater({ needsAll = false } = {}) {
+    this.#needsAll ||= needsAll;
     clearTimeout(this.#reloadTimer);
-    // A slow load is not started again before it is done: otherwise none would ever end.
-    this.#reloadTimer = setTimeout(() => (this.#isBusy ? this.#reloadLater() : this.#load()), RELOAD_DELAY);
+    // A slow load is not started again before it is done: otherwise none would ever end. A hidden page waits.
+    const isLate = () => this.#isBusy || document.hidden;
+    this.#reloadTimer = setTimeout(() => (isLate() ? this.#reloadLater() : this.#refresh()), RELOAD_DELAY);
+  }
+
+  /** Load what events have made stale. A view that cannot load that alone is loaded as a whole. */
+  async #refresh() {
+    const { view, state, data } = this.#shown;
+    if (this.#needsAll || !view?.refresh || !state) {
+      await this.#load();
+      return;
+    }
+    const generation = ++this.#generation;
+    this.#isBusy = true;
+    try {
+      const refreshed = await view.refresh(this.#context(), state, data);
+      if (generation !== this.#generation) return;
+      this.#shown = { view, state, data: refreshed };
+      this.#setBusy(false);
+    } catch {
+      // The whole view says what is wrong.
+      if (generation === this.#generation) await this.#load();
+    }
   }
 
   /** Follow the address, which the back button, a link, or Home Assistant has changed. */
@@ -195,6 +220,7 @@ class WindowedConversationPanel extends HTMLElement {
   /** Load the data of the view, and show them. What is shown stays until then. */
   async #load() {
     const generation = ++this.#generation;
+    this.#needsAll = false;
     this.#openTarget();
     const state = this.#state;
     const name = state.view ?? "";

@@ -96,8 +96,10 @@ export interface View {
   name: string;
   load: (context: Context, state: State) => Promise<any>;
   render: (context: Context, state: State, data: any) => Child;
-  /** Return the data after an event, and whether they have to be loaded again. */
-  receive?: (state: State, data: any, event: FiguresEvent) => { data: any; isStale: boolean };
+  /** Return the data after an event, and whether they have to be loaded again: all, or what `refresh` loads. */
+  receive?: (state: State, data: any, event: FiguresEvent) => { data: any; isStale: boolean; needsAll?: boolean };
+  /** Return the data with what an event has made stale. */
+  refresh?: (context: Context, state: State, data: any) => Promise<any>;
 }
 
 /** The figures of a window. */
@@ -161,6 +163,7 @@ export interface Exchange {
 
 export interface Conversation extends Row {
   weight: Weight | null;
+  /** The numbers of the exchanges that the next trim evicts. */
   leaves_first: number[];
   exchanges: Exchange[];
 }
@@ -175,6 +178,8 @@ export interface Message {
 export interface ConversationData {
   rows: Row[];
   opened: Conversation | null;
+  /** How many exchanges and trims the open conversation had lost when it was loaded. */
+  removed: number;
   messages: Message[] | null;
   problem: string;
 }

@@ -99,24 +99,28 @@ async def async_read_conversations(call: ServiceCall) -> ServiceResponse:
 
 
 async def async_read_conversation(call: ServiceCall) -> ServiceResponse:
-    """Return a conversation with the parts of its requests, and its exchanges, oldest first."""
+    """Return a conversation with the parts of its requests, and its exchanges, oldest first.
+
+    With `after`, return only the exchanges with a higher number, without the parts, which change rarely.
+    """
     target = await access.async_resolve_conversation(call, POLICY_READ)
     agent, window = target.agent, target.window
     found = access.VisibleWindow(
         agent.windows.idle_seconds(target.window_key), target.entity_id, agent, target.window_key, window.stats()
     )
-    weight = None
+    weight, after = None, call.data.get("after")
     # the conversation can be shown without it
     with suppress(TurnError):
-        weight = await async_weigh_request(agent, build_llm_context(call))
+        weight = await async_weigh_request(agent, build_llm_context(call)) if after is None else None
     exchanges = window.exchanges()
     return {
-        **await _async_format_row(call.hass, found, await _async_read_speakers(call.hass)),
+        **await _async_format_row(call.hass, found, await _async_read_speakers(call.hass, window.conversation_id)),
         "weight": None if weight is None else asdict(weight),
         "leaves_first": list(window.find_next_evictions()),
         "exchanges": [
             _format_exchange(exchange, len(exchanges) - place, agent.config.excluded_tags)
             for place, exchange in enumerate(exchanges)
+            if after is None or exchange.number > after
         ],
     }
 
@@ -130,18 +134,21 @@ async def async_read_exchange(call: ServiceCall) -> ServiceResponse:
     raise target.build_refusal("unknown_exchange")
 
 
-async def _async_read_speakers(hass: HomeAssistant) -> _Speakers:
-    """Return the person and the device of the newest turn of each conversation, as far as they are known."""
-    speakers: dict[str, tuple[str | None, str | None]] = {}
-    if (store := async_get_store(hass)) is not None:
-        with suppress(MemoryUnavailable):
-            speakers = await store.async_read(lambda memory: memory.turn_records.list_speakers(), speakers)
+async def _async_read_speakers(hass: HomeAssistant, conversation: str | None = None) -> _Speakers:
+    """Return the person and the device of the newest turn of each conversation, as far as they are known.
+
+    The record is not read if only one conversation is asked for, and working memory has a turn of it.
+    """
     recent = {
         each.record.conversation: (each.record.person, each.record.device)
         for each in reversed(async_find_recent_turns(hass))
         if each.record.conversation is not None
     }
-    return {**speakers, **recent}
+    stored: dict[str, tuple[str | None, str | None]] = {}
+    if conversation not in recent and (store := async_get_store(hass)) is not None:
+        with suppress(MemoryUnavailable):
+            stored = await store.async_read(lambda memory: memory.turn_records.list_speakers(), stored)
+    return {**stored, **recent}
 
 
 async def _async_format_row(hass: HomeAssistant, found: access.VisibleWindow, speakers: _Speakers) -> JsonObjectType:
@@ -211,7 +218,9 @@ def _format_exchange(exchange: Exchange, back: int, excluded: frozenset[str]) ->
 
 
 _NO_FIELDS = probatio.Schema({})
-_CONVERSATION_SCHEMA = probatio.Schema(access.CONVERSATION_FIELDS)
+_CONVERSATION_SCHEMA = probatio.Schema(
+    {**access.CONVERSATION_FIELDS, probatio.Optional("after"): access.validate_natural_number}
+)
 
 COMMANDS = (
     ("overview", async_read_overview, _NO_FIELDS),
