@@ -57,6 +57,7 @@ class TurnContext:
     def __init__(self, agent: Agent, window: Window, speaker: Speaker, stamp: InputStamp, language: str) -> None:
         config = agent.config
         self.profile: PromptFacts | None = None
+        self.sent = SentContext()
         self._agent = agent
         self._count_tokens = agent.counter.count
         self._window = window
@@ -92,15 +93,6 @@ class TurnContext:
         states = self._states_text or NO_STATES_TEXT
         return {**sizes, "states_listed": len(states.state_by_key), "states_tokens": states.tokens}
 
-    def describe(self) -> SentContext:
-        """Return the facts, recalled lines and states of the last request, as they were sent."""
-        states = self._states_text or NO_STATES_TEXT
-        return SentContext(
-            facts=self.profile.text if self.profile else "",
-            recalled=self._recalled_lines.lines,
-            states=states.text,
-        )
-
     async def async_read_memory(self) -> None:
         """Read the facts and search memory. If memory is off or too slow, the turn continues without them."""
         if self._memory_store is None:
@@ -132,6 +124,7 @@ class TurnContext:
         # the facts in the last profile may have been forgotten in the meantime
         if not self._memory_store.predates_forgetting(at):
             self.profile = profile if memories is None else self._update_profile(key, memories, profile)
+            self.sent.facts = self.profile
 
     def _update_profile(self, key: ProfileKey, memories: _MemoryResults, profile: PromptFacts | None) -> PromptFacts:
         """Store the search results, and return the profile, which is a new one if the facts have changed."""
@@ -155,6 +148,7 @@ class TurnContext:
         found = filterfalse(partial(is_about_home_state, names_home=self._mentions_home), self._candidates)
         recalled = self._recalled_lines = choose_recalled_lines(found, sent, self._formatter, self._count_tokens, most)
         states = self._get_states_text(min(MAX_STATES_TOKENS, limit - recalled.tokens)).text
+        self.sent.recalled, self.sent.states = recalled, states
         if self._is_in_system:
             text = live_sections(self._stamp, states, recalled.lines)
         else:

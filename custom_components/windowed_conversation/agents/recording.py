@@ -85,8 +85,8 @@ def async_record_turn(agent: Agent, turn: ConversationTurn) -> None:
         # the text of the requests is kept instead of the requests, which hold the pictures
         outline, complete, attempts = partial(replace, outline()), partial(replace, complete()), ()
     live_tokens = state.context.tokens if state.context is not None else 0
-    get_context = turn.live_context.describe if turn.live_context is not None else SentContext
-    agent.state.recent_turns.append(RecentTurn(record, speaker, outline, complete, get_context, attempts, live_tokens))
+    context = turn.live_context.sent if turn.live_context is not None else SentContext()
+    agent.state.recent_turns.append(RecentTurn(record, speaker, outline, complete, context, attempts, live_tokens))
     async_store_record(agent, record, state.attempts, state.started_at, words)
 
 

@@ -17,6 +17,7 @@ from ..const import DOMAIN
 from ..memory import TurnRecord
 from ..providers import Usage
 from ..turn.attempts import Attempt, AttemptResult
+from ..turn.recall import PromptFacts, RecalledLines
 from ..turn.routing import Route
 from ..turn.speaker import Speaker
 from ..turn.state import Turn
@@ -55,11 +56,12 @@ _MAX_LOST_ANSWERS = 20
 _MAX_RECENT_TURNS = 20
 
 
-class SentContext(NamedTuple):
-    """The additions to the requests of a turn as they were sent: facts and recalled lines, and states of the home."""
+@dataclass(slots=True)
+class SentContext:
+    """The additions to the last request of a turn: facts, recalled lines, and the text of the states of the home."""
 
-    facts: str = ""
-    recalled: tuple[str, ...] = ()
+    facts: PromptFacts | None = None
+    recalled: RecalledLines = field(default_factory=RecalledLines)
     states: str = ""
 
 
@@ -68,7 +70,7 @@ class RecentTurn:
     """A turn in working memory, at any record level.
 
     `outline` returns its record with its requests, and `complete` also their text, which takes milliseconds.
-    `get_context` returns the additions to its requests. `attempts` is empty if its requests had pictures, which are not
+    `context` has the additions to its requests. `attempts` is empty if its requests had pictures, which are not
     kept. `live_tokens` is the size of its live context. `cost` is in US dollars, and None until it is known.
     """
 
@@ -76,7 +78,7 @@ class RecentTurn:
     speaker: Speaker
     outline: Callable[[], TurnRecord]
     complete: Callable[[], TurnRecord]
-    get_context: Callable[[], SentContext]
+    context: SentContext
     attempts: tuple[Attempt, ...] = ()
     live_tokens: int = 0
     cost: str | None = None

@@ -64,8 +64,9 @@ ${PART_RULES}
 `;
 
 const PAGE = `
-:host { display: block; height: 100%; background: var(--primary-background-color, #fafafa); }
-.shell { display: flex; flex-direction: column; height: 100%; min-height: 0; }
+:host { display: block; background: var(--primary-background-color, #fafafa); }
+.shell { display: flex; flex-direction: column; min-height: 0;
+  height: calc(100dvh - env(safe-area-inset-top, 0px) - env(safe-area-inset-bottom, 0px)); }
 header { display: flex; align-items: center; gap: 8px; min-height: var(--header-height, 56px); padding-inline: 12px;
   background: var(--app-header-background-color, var(--page-accent)); color: var(--app-header-text-color, #fff); flex: none; }
 header h1 { font-size: 24px; font-weight: 400; margin: 0; white-space: nowrap; overflow: hidden; text-overflow: ellipsis; }

@@ -172,12 +172,12 @@ def _list_planned_tokens(turn: TurnRecord, recent: RecentTurn | None) -> Sequenc
 
 def _format_context(recent: RecentTurn) -> JsonObjectType:
     """Return the speaker of a turn, and the additions to its requests."""
-    speaker, added = recent.speaker, recent.get_context()
+    speaker, added = recent.speaker, recent.context
     return {
         "speaker": speaker.name,
         "language": speaker.language,
-        "facts": added.facts,
-        "recalled": list(added.recalled),
+        "facts": added.facts.text if added.facts else "",
+        "recalled": [*added.recalled.lines],
         "states": added.states,
     }
 
