@@ -71,7 +71,10 @@ class WindowedConversationCard extends HTMLElement {
   }
 }
 
-if (!customElements.get(TYPE)) customElements.define(TYPE, WindowedConversationCard);
+// The frontend replaces the registry of elements while it starts, and does not know what was defined before.
+customElements.whenDefined("home-assistant").then(() => {
+  if (!customElements.get(TYPE)) customElements.define(TYPE, WindowedConversationCard);
+});
 
 const { customCards = [] } = /** @type {any} */ (window);
 /** @type {any} */ (window).customCards = customCards;
