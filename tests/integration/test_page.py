@@ -243,6 +243,7 @@ async def test_request_of_a_recent_turn_is_shown_to_the_speaker_though_no_record
 
     assert shown["sent"]["messages"][-1]["role"] == "tool"
     assert "rather dark" in shown["said"]
+    assert turn["said"] == shown["said"][:100]
     assert [each["planned_tokens"] > 0 for each in shown["attempts"]] == [True, True]
 
 

@@ -40,6 +40,8 @@ _MAX_TEXT_CHARS = 10_000
 _MAX_REQUEST_CHARS = 1_000_000
 _MAX_TOOL_CALLS = 100
 _ELLIPSIS = "…"
+# In characters, for a turn in a list.
+_MAX_FIRST_CHARS = 100
 
 _TURN_ID_VALIDATOR = probatio.All(cv.string, probatio.Length(min=1, max=64))
 _FILTER_FIELDS: dict[Any, Any] = {
@@ -131,11 +133,18 @@ async def _async_get_turn(call: ServiceCall) -> ServiceResponse:
 
 
 async def async_list_recent_turns(call: ServiceCall) -> ServiceResponse:
-    """Return the turns in working memory whose text the caller may read, newest first, without their text."""
+    """Return the turns in working memory whose text the caller may read, newest first, with their first words."""
     recent = _list_readable(call.hass, await async_get_permissions(call))
-    turns = [_add_cost(each.outline(), each) for each in recent]
-    names = await async_find_person_names(call.hass, [turn.person for turn in turns])
-    return {"turns": [_format_turn(call.hass, turn, names) for turn in turns]}
+    names = await async_find_person_names(call.hass, [each.record.person for each in recent])
+    return {
+        "turns": [
+            {
+                **_format_turn(call.hass, _add_cost(each.outline(), each), names),
+                "said": each.speaker.text[:_MAX_FIRST_CHARS],
+            }
+            for each in recent
+        ]
+    }
 
 
 def _list_readable(hass: HomeAssistant, rights: CallerPermissions) -> list[RecentTurn]:
