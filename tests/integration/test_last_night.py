@@ -132,7 +132,7 @@ async def test_sensor_leads_to_a_turn_that_failed(
 
     turn = await perform(home, GET, grace, turn_id=get_state(home, LAST_ROUTE).attributes["turn_id"])
 
-    assert (turn["outcome"], turn["error"], turn["text"]) == ("error", "unavailable", "not_kept")
+    assert (turn["outcome"], turn["error"], turn["text"]) == ("error", "unavailable", "shown")
     assert [each["outcome"] for each in turn["attempts"]] == ["error"]
 
 
