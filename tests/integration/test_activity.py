@@ -58,6 +58,7 @@ async def activity(home: HomeAssistant, hass_ws_client: Any) -> Activity:
     # the pages themselves are not installed, and the log does not need them
     home.config.components.add("frontend")
     assert await async_setup_component(home, "logbook", {})
+    home.config.components.remove("frontend")
     client = await hass_ws_client(home)
     began = dt_util.utcnow()
 
