@@ -62,7 +62,10 @@ async def compile_sums(home: HomeAssistant) -> list[float]:
             statistics_during_period, home, begin, None, {SENSOR}, period, None, {"sum"}
         )
         rows[period] = cast(list[dict[str, Any]], found.get(SENSOR, []))
-    return [row["sum"] for row in (*rows["hour"], *rows["5minute"])]
+    # in the last five minutes of an hour, the recorder adds up that hour as well
+    this_hour = now.replace(minute=0, second=0, microsecond=0).timestamp()
+    hours = [row for row in rows["hour"] if row["start"] < this_hour]
+    return [row["sum"] for row in (*hours, *rows["5minute"])]
 
 
 async def test_real_turns_continue_the_made_up_week_without_a_jump(
