@@ -25,7 +25,7 @@ from ..window import CalibratedCounter, WindowRegistry, is_int_in_range
 from .config import AgentConfig
 from .conversations import ConversationStore
 from .issues import HealthWatch
-from .store import AgentStore, StoredValue, async_start_store
+from .store import AgentStore, StoredValue, async_get_store, async_start_store
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -400,12 +400,12 @@ async def _async_read_agent_state(
 @callback
 def async_find_recent_turns(hass: HomeAssistant) -> list[RecentTurn]:
     """Return the turns in working memory of all agents, newest first, without those that may repeat forgotten text."""
-    store = async_start_store(hass)
+    store = async_get_store(hass)
     found = [
         recent
         for state in async_agent_states(hass).values()
         for recent in state.recent_turns
-        if not store.predates_forgetting(recent.record.at)
+        if store is not None and not store.predates_forgetting(recent.record.at)
     ]
     return sorted(found, key=lambda recent: recent.record.id, reverse=True)
 

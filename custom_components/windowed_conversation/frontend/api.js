@@ -71,3 +71,16 @@ export async function describeError(hass, t, error) {
   }
   return String(error?.message || t("panel.failed"));
 }
+
+/**
+ * End a subscription, also one that is still being made.
+ *
+ * @param {Promise<() => unknown> | undefined} subscription
+ */
+export async function unsubscribe(subscription) {
+  try {
+    await (await subscription)?.();
+  } catch {
+    // The connection is gone, and with it the subscription.
+  }
+}

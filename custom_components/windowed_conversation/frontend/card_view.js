@@ -2,7 +2,7 @@
  * The content of the card: the newest conversation of an agent that the user may see.
  */
 
-import { call, describeError, loadTexts, subscribe } from "./api.js";
+import { call, describeError, loadTexts, subscribe, unsubscribe } from "./api.js";
 import { renderBar } from "./bar.js";
 import { filterRows, isOnlyAbout, keyOf, mergeChange, nameConversation } from "./conversations.js";
 import { formatNumber, formatTime } from "./format.js";
@@ -75,11 +75,7 @@ export class CardView {
     this.#generation += 1;
     const subscription = this.#subscription;
     this.#subscription = undefined;
-    try {
-      await (await subscription)?.();
-    } catch {
-      // The connection is gone, and with it the subscription.
-    }
+    await unsubscribe(subscription);
   }
 
   /** @param {import("./types.js").FiguresEvent} event */

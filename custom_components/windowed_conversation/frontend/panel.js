@@ -2,7 +2,7 @@
  * The page: its tabs, the state in its address, the subscription, and the view that is shown.
  */
 
-import { call, describeError, loadTexts, subscribe } from "./api.js";
+import { call, describeError, loadTexts, subscribe, unsubscribe } from "./api.js";
 import { askInDialog } from "./dialog.js";
 import { h, render } from "./html.js";
 import { findAgent, formatUrl, onFollow, parseState, patchState, VIEWS } from "./state.js";
@@ -121,11 +121,7 @@ class WindowedConversationPanel extends HTMLElement {
   async #unsubscribe() {
     const subscription = this.#subscription;
     this.#subscription = undefined;
-    try {
-      await (await subscription)?.();
-    } catch {
-      // The connection is gone, and with it the subscription.
-    }
+    await unsubscribe(subscription);
   }
 
   /** @param {import("./types.js").FiguresEvent} event */
