@@ -18,7 +18,7 @@ from homeassistant.helpers.event import async_call_later
 from ..bridge.errors import log_fault
 from ..bridge.memory_tools import async_get_home_languages
 from ..bridge.turn_report import async_fire_turn_event
-from ..const import DOMAIN
+from ..const import DOMAIN, Learning
 from ..memory import Fact, MemoryUnavailable, PastTurn, TurnRecord
 from ..providers import CONNECTION_ERRORS, ProviderError
 from ..turn.attempts import Attempt
@@ -262,6 +262,7 @@ def _build_past_turn(agent: Agent, turn: ConversationTurn, messages: tuple[Messa
         person=speaker.person,
         device=speaker.device,
         tools=tuple(dict.fromkeys([call.name for message in messages for call in message.tool_calls])),
+        unread_language=speaker.language if agent.config.learning is not Learning.OFF else None,
     )
 
 

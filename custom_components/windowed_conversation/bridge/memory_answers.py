@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from hassil.intents import Intents
 from hassil.recognize import RecognizeResult, recognize_all
 from homeassistant.core import HomeAssistant
+from homeassistant.util import dt as dt_util
 
 from ..memory import MAX_FACT_CHARS, Memory, MemoryUnavailable
 from ..turn.forgetting import forget_everything, forget_fact
@@ -24,6 +25,7 @@ from ..turn.remember_requests import (
     ReplyKey,
     correct_fact,
     list_facts,
+    list_learned,
     list_listeners,
     quote_text,
     remember_statement,
@@ -56,7 +58,7 @@ _POLITE_SLOT = "can"
 _LIST_SLOTS = ("me", _POLITE_SLOT)
 
 # Kinds of templates that capture no text.
-_TEMPLATES_WITHOUT_TEXT = ("known", "hears")
+_TEMPLATES_WITHOUT_TEXT = ("known", "learned", "hears")
 
 # Accepted as a yes and as a no in every language.
 _YES_WORDS = ("yes", "ok", "okay")
@@ -96,12 +98,14 @@ class RequestKind(StrEnum):
     CORRECT = "correct"
     POSSIBLY_CORRECT = "correct_unsure"
     LIST_FACTS = "known"
+    LIST_LEARNED = "learned"
     LIST_LISTENERS = "hears"
     FORGET = "forget"
     FORGET_EVERYTHING = "forget_everything"
 
 
 _FORGETTING_KINDS = (RequestKind.FORGET, RequestKind.FORGET_EVERYTHING)
+_LISTING_KINDS = (RequestKind.LIST_FACTS, RequestKind.LIST_LEARNED, RequestKind.LIST_LISTENERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +186,7 @@ def _any_of(phrases: Iterable[str]) -> str:
 
 _KIND_BY_TEMPLATE = {
     "known": RequestKind.LIST_FACTS,
+    "learned": RequestKind.LIST_LEARNED,
     "hears": RequestKind.LIST_LISTENERS,
     "forget": RequestKind.FORGET,
     "forget_clause": RequestKind.FORGET,
@@ -335,7 +340,7 @@ class MemoryAnswerer:
         if not self.has_memory:
             return None
         work = partial(_reply, request, self.speaker, self.dialog.last_answer.named_fact_ids)
-        if request.kind in (RequestKind.LIST_FACTS, RequestKind.LIST_LISTENERS):
+        if request.kind in _LISTING_KINDS:
             return await self.memory.async_read(work, _NOTHING_KNOWN)
         return await self.memory.async_change(work)
 
@@ -373,6 +378,8 @@ def _reply(request: MemoryRequest, speaker: Speaker, named: tuple[int, ...], mem
     match request.kind:
         case RequestKind.LIST_FACTS:
             return list_facts(memory, speaker)
+        case RequestKind.LIST_LEARNED:
+            return list_learned(memory, speaker, dt_util.start_of_local_day().timestamp())
         case RequestKind.LIST_LISTENERS:
             return list_listeners(memory, speaker, request.text, named)
         case RequestKind.REMEMBER:

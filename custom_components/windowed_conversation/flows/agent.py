@@ -41,6 +41,7 @@ from ..agents.config import (
     DEFAULT_FALLBACK_TIMEOUT,
     DEFAULT_HEAD_START,
     DEFAULT_INSTRUCTIONS,
+    DEFAULT_LEARNING,
     DEFAULT_LIMITS,
     DEFAULT_MEMORY,
     DEFAULT_RECORD,
@@ -208,7 +209,6 @@ class AgentFlow(ConfigSubentryFlow):
                 probatio.Optional(CONF_PROMPT): TemplateSelector(),
                 probatio.Optional(CONF_LLM_HASS_API, default=list): self._build_api_selector(),
                 **build_choice(const.CONF_ROUTING, RoutingMode, DEFAULT_ROUTING),
-                probatio.Optional(const.CONF_EFFORT): _build_effort_selector(),
                 probatio.Optional(const.CONF_FALLBACK_AGENTS): self._build_fallback_selector(),
             }
         return probatio.Schema(fields | build_common_fields(account, is_open=is_open))
@@ -282,8 +282,10 @@ def build_common_fields(account: Mapping[str, Any], *, is_open: bool = False) ->
         probatio.Required(name): FormSection(fields, collapsed=not is_open)
         for name, fields in _build_sections(account).items()
     }
+    has_model = account[const.CONF_PROVIDER] != const.PROVIDER_NONE
     return {
         **switch_field(const.CONF_MEMORY, default=DEFAULT_MEMORY),
+        **(build_choice(const.CONF_LEARNING, const.Learning, DEFAULT_LEARNING) if has_model else {}),
         **build_choice(const.CONF_RECORD, const.RecordLevel, DEFAULT_RECORD),
         **advanced,
     }
@@ -339,6 +341,7 @@ def _build_model_fields(account: Mapping[str, Any]) -> FormFields:
     temperature = default_temperature(account)
     suggested = probatio.UNDEFINED if temperature is None else temperature
     return {
+        probatio.Optional(const.CONF_EFFORT): _build_effort_selector(),
         **number_field(const.CONF_TEMPERATURE, 0, 2, step=0.1, default=suggested, required=False),
         **number_field(const.CONF_TOP_P, 0, 1, step=0.05),
         **token_field(const.CONF_CONTEXT_TOKENS),

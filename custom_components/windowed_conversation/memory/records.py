@@ -13,7 +13,10 @@ KINDS: tuple[MemoryKind, ...] = ("fact", "summary", "turn")
 
 @dataclass(frozen=True, slots=True)
 class PastTurn:
-    """A finished turn: its text, person, place and time. A turn with `person=None` belongs to the home."""
+    """A finished turn: its text, person, place and time. A turn with `person=None` belongs to the home.
+
+    `unread_language` is the language of a turn from which facts or a summary may be learned later, else None.
+    """
 
     conversation: str
     at: float
@@ -23,6 +26,7 @@ class PastTurn:
     person: str | None = None
     device: str | None = None
     tools: tuple[str, ...] = ()
+    unread_language: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +77,10 @@ class Fact:
     confirmed: float
     tellings: int
     search_words: str | None = None
+
+
+# The `source` of a fact that was learned from a conversation instead of told.
+LEARNED_SOURCE = "learned"
 
 
 class FactTelling(NamedTuple):
