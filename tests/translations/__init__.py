@@ -1,1 +1,1 @@
-"""What a translation is checked against: Home Assistant's terms, and the exceptions of each language."""
+"""The terms of Home Assistant and the exceptions of each language, and the checks of translations with them."""

@@ -1,4 +1,4 @@
-"""Check the translations: `python -m tests.translations.check LANGUAGE...` prints what is wrong in each language."""
+"""Check the translations: `python -m tests.translations.check LANGUAGE...` prints the mistakes of each language."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -29,7 +29,7 @@ _MANY_FORMS = {"cs", "pl", "uk"}
 # Plural forms of the spoken texts, and the languages that have the form in the middle.
 _PLURAL_KEY = re.compile(r"(?<=^common\.)(\w+)_(?:one|few|other)$")
 _WITHOUT_PLURAL = {"ja", "zh-Hans"}
-# Placeholders that are no numbers in what is spoken.
+# Placeholders that stand for a text in the spoken texts.
 _SPOKEN_TEXTS = {"facts", "window"}
 
 
@@ -95,7 +95,7 @@ def _check_placeholders(_: Language, key: str, english: str, text: str) -> Itera
 
 
 def _check_syntax(_: Language, key: str, __: str, text: str) -> Iterator[Finding]:
-    """Yield what the frontend's message format takes as syntax."""
+    """Yield characters that the frontend's message format takes as syntax."""
     if re.search(r"'[{}<]", text):
         yield Finding(key, "apostrophe", "a straight apostrophe before a brace hides the placeholder")
     if "<" in text:
@@ -194,7 +194,7 @@ def _check_address(language: Language, key: str, _: str, text: str) -> Iterator[
 
 
 def _check_quoted_labels(language: Language, key: str, english: str, text: str) -> Iterator[Finding]:
-    """Yield what a text quotes otherwise: translated labels as they are translated, and other italics as they are."""
+    """Yield quotations of a label that differ from its translation, and other italics that are translated."""
     for italic in sorted(
         _find_italics(english) - _KEYS_BY_LABEL.keys() - {quoted.strip("*") for quoted in TERMS["frontend"]}
     ):

@@ -38,19 +38,24 @@ def is_label(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Exceptions:
-    """What is right in a language although a check objects. `used` collects the exceptions that were needed."""
+    """Texts that are right in a language although a check objects.
+
+    `same` are English texts that the language shares, and `after_numbers` words that no number changes. `reasons` has
+    the reason for each other exception by the pattern of its keys and the name of its check, and `shared` those of all
+    languages. `used` collects the exceptions that were needed.
+    """
 
     same: frozenset[str]
     after_numbers: frozenset[str]
     reasons: dict[str, dict[str, str]]
+    shared: dict[str, dict[str, str]] = field(default_factory=dict)
     used: set[tuple[str, str]] = field(default_factory=set)
 
     def allow(self, key: str, check: str) -> bool:
         """Return whether a finding has a reason in the file of exceptions."""
-        found = [(pattern, check) for pattern in self.reasons if fnmatchcase(key, pattern)]
-        needed = [(pattern, name) for pattern, name in found if name in self.reasons[pattern]]
-        self.used.update(needed)
-        return bool(needed)
+        needed = {pattern for pattern, checks in self.reasons.items() if check in checks and fnmatchcase(key, pattern)}
+        self.used.update((pattern, check) for pattern in needed)
+        return bool(needed) or check in self.shared.get(key, {})
 
     def list_unused(self) -> list[tuple[str, str]]:
         """Return the pattern and the check of each exception that no finding needed."""
@@ -89,6 +94,7 @@ def load_exceptions(code: str) -> Exceptions:
         same=frozenset(every.get("same", [])) | frozenset(own.get("same", [])),
         after_numbers=frozenset(every.get("after_numbers", [])) | frozenset(own.get("after_numbers", [])),
         reasons=own.get("findings", {}),
+        shared=every.get("findings", {}),
     )
 
 
