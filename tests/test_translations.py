@@ -1,4 +1,4 @@
-"""Tests for the translations: they contain every spoken text, with the same placeholders as in English."""
+"""Tests for the translations: what is complete says everything, and what is not complete everything that is spoken."""
 
 import ast
 import json
@@ -9,12 +9,23 @@ import pytest
 
 from custom_components.windowed_conversation.bridge.errors import SPOKEN_LANGUAGES
 from custom_components.windowed_conversation.bridge.memory_answers import _load_sentences_file
+from custom_components.windowed_conversation.turn.speaker import base_language
 
-from .repository_files import PACKAGE, TEXTS, calls, flat, placeholders
+from .repository_files import PACKAGE, TEXTS, calls
+from .translations.check import check_language
+from .translations.texts import LANGUAGES, TERMS, load_language
 
-ENGLISH = dict(flat(TEXTS))
 PATH_BY_LANGUAGE = {path.stem: path for path in sorted((PACKAGE / "translations").glob("*.json"))}
 OTHERS = [pytest.param(path, id=language) for language, path in PATH_BY_LANGUAGE.items() if language != "en"]
+
+# The languages that have every text. The others have at least those that are spoken.
+COMPLETE_LANGUAGES = {"en"}
+
+# Home Assistant takes an answer that ends like this for a question, and listens for the reply.
+QUESTION_MARKS = ("?", ";", "？")
+# Texts to recognize what is said, by language, and keys that only some languages need for their grammar.
+SPEECH_DATA = ["bridge/memory_sentences", "turn/fact_updates", "turn/recall_words", "turn/relative_dates"]
+OPTIONAL_SPEECH_KEYS = {"clause", "forget_clause", "me", "remember_clause"}
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -39,18 +50,28 @@ def test_every_failure_and_all_that_memory_says_is_translated(path: Path) -> Non
     assert read(path)["common"].keys() == TEXTS["common"].keys()
 
 
-@pytest.mark.parametrize("path", OTHERS)
-def test_a_translation_has_the_placeholders_of_the_english_text(path: Path) -> None:
-    texts = dict(flat(read(path)))
-
-    assert [key for key, text in texts.items() if placeholders(text) != placeholders(ENGLISH[key])] == []
+@pytest.mark.parametrize("language", PATH_BY_LANGUAGE)
+def test_texts_of_a_language_are_right(language: str) -> None:
+    assert [str(found) for found in check_language(load_language(language)) if found.check != "missing"] == []
 
 
-@pytest.mark.parametrize("path", OTHERS)
-def test_a_translation_is_trimmed_and_says_something_else(path: Path) -> None:
-    texts = dict(flat(read(path)))
+def test_a_language_counts_as_complete_when_it_has_every_text() -> None:
+    missing = {
+        language: [found.key for found in check_language(load_language(language)) if found.check == "missing"]
+        for language in PATH_BY_LANGUAGE
+    }
 
-    assert [key for key, text in texts.items() if not text or text != text.strip() or text == ENGLISH[key]] == []
+    assert {language for language, keys in missing.items() if not keys} == COMPLETE_LANGUAGES
+
+
+def test_every_translation_has_terms_to_be_checked_against() -> None:
+    assert PATH_BY_LANGUAGE.keys() - {"en"} <= set(LANGUAGES)
+    assert TERMS["form_of_address"].keys() == set(LANGUAGES)
+
+
+@pytest.mark.parametrize("section", ["frontend", "labels", "project", "words"])
+def test_every_term_has_a_form_in_every_language(section: str) -> None:
+    assert {term: missing for term, forms in TERMS[section].items() if (missing := set(LANGUAGES) ^ forms.keys())} == {}
 
 
 @pytest.mark.parametrize("path", PATH_BY_LANGUAGE.values(), ids=PATH_BY_LANGUAGE)
@@ -58,4 +79,18 @@ def test_home_assistant_hears_that_memory_asks(path: Path) -> None:
     asked = {key: text for key, text in read(path)["common"].items() if key.startswith(("memory_ask", "memory_go_on"))}
 
     assert len(asked) == 4
-    assert [key for key, text in asked.items() if not text.endswith("?")] == []
+    assert [key for key, text in asked.items() if not text.endswith(QUESTION_MARKS)] == []
+
+
+@pytest.mark.parametrize("name", SPEECH_DATA)
+def test_speech_data_has_the_languages_whose_sentences_memory_understands(name: str) -> None:
+    assert read(PACKAGE / f"{name}.json").keys() == _load_sentences_file().keys()
+    assert read(PACKAGE / f"{name}.json").keys() <= {base_language(language) for language in SPOKEN_LANGUAGES}
+
+
+@pytest.mark.parametrize("name", SPEECH_DATA)
+def test_speech_data_has_the_same_keys_in_every_language(name: str) -> None:
+    texts = read(PACKAGE / f"{name}.json").values()
+    keys = [frozenset(each if isinstance(each, dict) else ()) - OPTIONAL_SPEECH_KEYS for each in texts]
+
+    assert len(set(keys)) == 1

@@ -11,7 +11,7 @@ from custom_components.windowed_conversation.providers.errors import RateLimited
 @pytest.mark.parametrize(
     ("seconds", "key", "placeholders"),
     [
-        (0.2, "rate_limited_for", {"seconds": "1"}),
+        (0.2, "rate_limited_for", {"seconds": "2"}),
         (119, "rate_limited_for", {"seconds": "119"}),
         (119.5, "rate_limited_for_minutes", {"minutes": "2"}),
         (601, "rate_limited_for_minutes", {"minutes": "11"}),

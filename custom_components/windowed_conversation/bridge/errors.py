@@ -22,9 +22,9 @@ from ..window import MAX_TOKENS
 # The languages that have spoken texts, see `translations/`. The first one is the fallback.
 SPOKEN_LANGUAGES = ("en", "da", "de", "es", "fr", "it", "nl", "pl", "pt", "pt-BR", "sv")
 
-# The Polish plural rule: "few" is for counts that end in 2 to 4, except those that end in 12 to 14.
-_POLISH_FEW_DIGITS = range(2, 5)
-_POLISH_TEENS = range(12, 15)
+# Slavic plural rules: "few" is for 2 to 4, in Polish and Ukrainian also for counts that end in them, except 12 to 14.
+_FEW = range(2, 5)
+_TEENS = range(11, 15)
 
 _MINUTE_SECONDS, _HOUR_SECONDS = 60, 60 * 60
 
@@ -45,10 +45,17 @@ async def async_get_spoken_text(hass: HomeAssistant, language: str, category: st
 
 def plural_form(language: str, count: int) -> str:
     """Return the plural form that a text takes for a count in a spoken language: "one", "few" or "other"."""
-    base = base_language(language)
-    if count == 1 or (base == "fr" and count == 0):
-        return "one"
-    return "few" if base == "pl" and count % 10 in _POLISH_FEW_DIGITS and count % 100 not in _POLISH_TEENS else "other"
+    last_digit = 0 if count % 100 in _TEENS else count % 10
+    match base_language(language):
+        case "uk":
+            is_one, is_few = last_digit == 1, last_digit in _FEW
+        case "pl":
+            is_one, is_few = count == 1, last_digit in _FEW
+        case "cs":
+            is_one, is_few = count == 1, count in _FEW
+        case base:
+            is_one, is_few = count == 1 or (base == "fr" and count == 0), False
+    return "one" if is_one else "few" if is_few else "other"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +117,12 @@ def get_error_key(error: Exception) -> str:
 
 
 def _build_rate_limit_presentation(seconds: int) -> ErrorPresentation:
-    """Return the text for a wait, in the largest unit (hours, minutes, seconds) that gives at least 2."""
+    """Return the text for a wait, in the largest unit (hours, minutes, seconds) that gives at least 2.
+
+    A wait of one second becomes two, so that the number always takes the plural.
+    """
     if seconds < 2 * _MINUTE_SECONDS:
-        return ErrorPresentation("rate_limited_for", placeholders={"seconds": str(seconds)})
+        return ErrorPresentation("rate_limited_for", placeholders={"seconds": str(max(seconds, 2))})
     if seconds < 2 * _HOUR_SECONDS:
         return ErrorPresentation(
             "rate_limited_for_minutes", placeholders={"minutes": str(math.ceil(seconds / _MINUTE_SECONDS))}
