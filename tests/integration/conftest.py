@@ -122,9 +122,9 @@ def _flow_text_check(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     missing: list[str] = []
     handle_step = FlowManager._async_handle_step
 
-    async def handled(flows: Any, *args: Any, **more: Any) -> Any:
-        result = await handle_step(flows, *args, **more)
-        missing.extend(missing_texts(result, flows))
+    async def handled(flows: Any, flow: Any, *args: Any, **more: Any) -> Any:
+        result = await handle_step(flows, flow, *args, **more)
+        missing.extend(missing_texts(result, flow))
         return result
 
     monkeypatch.setattr(FlowManager, "_async_handle_step", handled)
