@@ -48,6 +48,7 @@ from demo.model_server import ModelServer
 from .ai_tasks import generate, media, set_up_task  # noqa: F401 - fixtures
 from .done_once import cache_setup
 from .flow_texts import missing_texts
+from .repair_flows import repairs  # noqa: F401 - a fixture
 from .satellite import ask, heard  # noqa: F401 - fixtures
 from .store_file import Disk
 
