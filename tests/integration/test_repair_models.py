@@ -11,7 +11,6 @@ import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
 from custom_components.windowed_conversation.agents.agent import async_check_model
-from custom_components.windowed_conversation.agents.issues import async_list_issues
 from custom_components.windowed_conversation.const import (
     CONF_FALLBACK_AGENTS,
     CONF_FAMILY,
@@ -26,7 +25,7 @@ from demo.model_server import ModelServer
 
 from .account_kinds import AZURE_RESPONSES, Kind, kind, one_of_each_vendor
 from .ai_tasks import Generate, SetUpTask
-from .conftest import SayFn, SetUpFn, get_speech, start, stop
+from .conftest import SayFn, SetUpFn, get_speech
 from .more_agents import change_agent, remove_agent
 from .repair_flows import RepairFlows
 from .store_file import issues, placeholders
@@ -141,19 +140,30 @@ async def test_choice_is_stored_while_the_server_is_away(
     assert (done["type"], stored(retired)[CONF_MODEL], issues(home)) == ("create_entry", NEW, set())
 
 
-async def test_model_of_a_server_without_a_key_is_not_tried(
-    home: HomeAssistant, set_up: SetUpFn, say: SayFn, repairs: RepairFlows, *, model_server: ModelServer
-) -> None:
+@pytest.fixture
+async def unloaded(set_up: SetUpFn, say: SayFn, model_server: ModelServer) -> MockConfigEntry:
+    """Return an account without a key, whose server does not have the agent's model, which a turn has found."""
     entry = await set_up(account={CONF_API_KEY: None}, **{CONF_ROUTING: "model_only"})
     model_server.change(models=(NEW,))
     await say("hello")
     model_server.log.clear()
+    return entry
 
-    # loaded again meanwhile, or about to be
-    done = await repairs.submit(await repairs.open(issue_of(entry)), model=OLD)
+
+async def test_model_of_a_server_without_a_key_is_not_tried(
+    home: HomeAssistant, unloaded: MockConfigEntry, repairs: RepairFlows, model_server: ModelServer
+) -> None:
+    # it may have been loaded meanwhile
+    done = await repairs.submit(await repairs.open(issue_of(unloaded)), model=OLD)
 
     assert [record for record in model_server.log.records if record.for_answer] == []
-    assert (done["type"], stored(entry)[CONF_MODEL], issues(home)) == ("create_entry", OLD, set())
+    assert (done["type"], stored(unloaded)[CONF_MODEL], issues(home)) == ("create_entry", OLD, set())
+
+
+async def test_server_without_a_key_needs_the_name_of_a_model(unloaded: MockConfigEntry, repairs: RepairFlows) -> None:
+    form = await repairs.submit(await repairs.open(issue_of(unloaded)), model=" ")
+
+    assert (form["errors"], stored(unloaded)[CONF_MODEL]) == ({"model": "model_refused"}, OLD)
 
 
 async def test_second_of_two_open_flows_changes_nothing(
@@ -255,19 +265,6 @@ async def test_another_error_neither_raises_nor_clears_the_issue(
     await say("hello")
 
     assert (found, issues(home)) == ({"model_retired"}, set())
-
-
-async def test_issue_of_before_a_restart_is_no_finding(home: HomeAssistant, retired: MockConfigEntry) -> None:
-    registry = ir.async_get(home)
-    await registry._store.async_save(registry._data_to_save())
-    await stop(home, retired)
-    registry.issues.clear()
-    await registry.async_load()
-    assert [issue.active for issue in registry.issues.values()] == [False]
-
-    await start(home, retired)
-
-    assert async_list_issues(home, next(iter(retired.subentries))) == []
 
 
 async def test_model_that_an_agent_has_left_during_a_turn_raises_no_issue(
