@@ -19,7 +19,7 @@ class RepairFlows:
 
     def __init__(self, home: HomeAssistant, client: TestClient[Any, Any]) -> None:
         self._home = home
-        self._client = client
+        self.client = client
 
     async def open(self, issue_id: str, status: HTTPStatus = HTTPStatus.OK) -> Any:
         """Open the flow of an issue."""
@@ -37,7 +37,7 @@ class RepairFlows:
         """Show the form of the subentry flow with which a step continues."""
         kind, flow_id = step["next_flow"]
         assert kind == "config_subentries_flow"
-        async with self._client.get(f"{_SUBENTRY_URL}/{flow_id}") as response:
+        async with self.client.get(f"{_SUBENTRY_URL}/{flow_id}") as response:
             assert response.status == HTTPStatus.OK
             return await response.json()
 
@@ -46,7 +46,7 @@ class RepairFlows:
         return await self._post(f"{_SUBENTRY_URL}/{form['flow_id']}", user_input, HTTPStatus.OK)
 
     async def _post(self, url: str, data: dict[str, Any], status: HTTPStatus) -> Any:
-        async with self._client.post(url, json=data) as response:
+        async with self.client.post(url, json=data) as response:
             assert response.status == status
             answer = await response.json()
         await self._home.async_block_till_done(wait_background_tasks=True)
