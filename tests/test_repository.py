@@ -17,7 +17,7 @@ import pytest
 from custom_components.windowed_conversation import PLATFORMS
 from custom_components.windowed_conversation.agents.actions.conversations import ATTR_CONTENT, CONVERSATION_CONTENTS
 from custom_components.windowed_conversation.agents.actions.turns import TURN_OUTCOMES, TURN_ROUTES
-from custom_components.windowed_conversation.agents.issues import Issue
+from custom_components.windowed_conversation.agents.issues import FIXABLE_ISSUES, Issue
 from custom_components.windowed_conversation.agents.reload_state import LAST_ROUTE_STATES
 from custom_components.windowed_conversation.bridge.delivery import FILLER_KEYS, FillerMode
 from custom_components.windowed_conversation.bridge.errors import (
@@ -66,6 +66,7 @@ HIDDEN = {".ci", ".github"}
 # Steps that show no form of their own: they forward to another step, or create the entry immediately.
 SILENT_STEPS = {"reauth", "local", "openai", "gemini", "anthropic"}
 SILENT_AGENT_STEPS = {"user", "reconfigure"}
+SILENT_REPAIR_STEPS = {"delete", "keep", "settings"}
 # Abort reasons raised by Home Assistant's own flow code (`_async_abort_entries_match`).
 INHERITED_ABORTS = {"already_configured"}
 
@@ -120,8 +121,8 @@ def first_arguments(*functions: str) -> set[str]:
 def test_texts_are_those_of_what_there_is() -> None:
     assert TEXTS["config_subentries"][SUBENTRY_CONVERSATION]["initiate_flow"].keys() == {"user", "reconfigure"}
     described, fixable = {"title", "description"}, {"title", "fix_flow"}
-    assert [key for key, issue in TEXTS["issues"].items() if issue.keys() != described] == [Issue.MEMORY_LEFTOVER]
-    assert TEXTS["issues"][Issue.MEMORY_LEFTOVER].keys() == fixable
+    assert {key for key, issue in TEXTS["issues"].items() if issue.keys() != described} == FIXABLE_ISSUES
+    assert [key for key in FIXABLE_ISSUES if TEXTS["issues"][key].keys() != fixable] == []
 
 
 def test_every_field_has_a_name_and_a_description() -> None:
@@ -139,9 +140,9 @@ def test_every_step_has_its_text_and_every_text_its_step() -> None:
     )
     assert agents | tasks == steps("flows/agent") - SILENT_AGENT_STEPS
     assert TEXTS["options"]["step"].keys() == steps("flows/options")
+    repairs = [TEXTS["issues"][key]["fix_flow"]["step"].keys() for key in FIXABLE_ISSUES]
     # `confirm` is Home Assistant's own step, which is shown while the integration is not loaded
-    silent, shown = {"delete", "keep"}, {"confirm"}
-    assert TEXTS["issues"][Issue.MEMORY_LEFTOVER]["fix_flow"]["step"].keys() == steps("repairs") - silent | shown
+    assert {step for shown in repairs for step in shown} == steps("repairs") - SILENT_REPAIR_STEPS | {"confirm"}
 
 
 def test_every_error_and_abort_is_one_of_the_flows() -> None:
@@ -151,6 +152,8 @@ def test_every_error_and_abort_is_one_of_the_flows() -> None:
     assert account["error"].keys() | account["abort"].keys() <= told_of_accounts | INHERITED_ABORTS
     assert agent["error"].keys() | agent["abort"].keys() <= words("flows/agent")
     assert TEXTS["options"]["error"].keys() - {"out_of_range"} <= words("flows/options")
+    repairs = [TEXTS["issues"][key]["fix_flow"] for key in FIXABLE_ISSUES]
+    assert {each for flow in repairs for each in (*flow.get("error", ()), *flow["abort"])} <= words("repairs")
     assert {*_LIST_ERROR_KEYS.values(), *_MODEL_ERROR_KEYS.values()} <= account["error"].keys()
 
 

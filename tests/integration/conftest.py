@@ -48,6 +48,7 @@ from demo.model_server import ModelServer
 from .ai_tasks import generate, media, set_up_task  # noqa: F401 - fixtures
 from .done_once import cache_setup
 from .flow_texts import missing_texts
+from .repair_flows import repairs  # noqa: F401 - a fixture
 from .satellite import ask, heard  # noqa: F401 - fixtures
 from .store_file import Disk
 
@@ -122,9 +123,9 @@ def _flow_text_check(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     missing: list[str] = []
     handle_step = FlowManager._async_handle_step
 
-    async def handled(flows: Any, *args: Any, **more: Any) -> Any:
-        result = await handle_step(flows, *args, **more)
-        missing.extend(missing_texts(result, flows))
+    async def handled(flows: Any, flow: Any, *args: Any, **more: Any) -> Any:
+        result = await handle_step(flows, flow, *args, **more)
+        missing.extend(missing_texts(result, flow))
         return result
 
     monkeypatch.setattr(FlowManager, "_async_handle_step", handled)

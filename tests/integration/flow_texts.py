@@ -5,28 +5,29 @@ import json
 from pathlib import Path
 from typing import Any
 
-from homeassistant.components.repairs import RepairsFlowManager
+from homeassistant.components.repairs import RepairsFlow
 from homeassistant.core import DOMAIN as HOMEASSISTANT_DOMAIN
 from homeassistant.data_entry_flow import FlowResultType, section
 
 import custom_components.windowed_conversation
-from custom_components.windowed_conversation.agents.issues import Issue
+from custom_components.windowed_conversation.agents.issues import FIXABLE_ISSUES
 from custom_components.windowed_conversation.const import DOMAIN
 
 _ENGLISH_FILE = Path(custom_components.windowed_conversation.__path__[0]) / "translations" / "en.json"
 _TEXTS = json.loads(_ENGLISH_FILE.read_text(encoding="utf-8"))
 
 
-def missing_texts(result: dict[str, Any], flows: object) -> list[str]:
+def missing_texts(result: dict[str, Any], flow: object) -> list[str]:
     """Return the translation keys that a flow step needs and whose text is missing or has an unknown placeholder."""
-    texts = dict(_flat(_texts_of(result["handler"], flows)))
+    texts = dict(_flat(_texts_of(result["handler"], flow)))
     placeholders = result.get("description_placeholders") or {}
     return [key for key in _needed(result, texts) if not _can_render(key, texts.get(key), placeholders)]
 
 
-def _texts_of(handler: str | tuple[str, str], flows: object) -> dict[str, Any]:
-    if isinstance(flows, RepairsFlowManager):
-        return _TEXTS["issues"][Issue.MEMORY_LEFTOVER]["fix_flow"]
+def _texts_of(handler: str | tuple[str, str], flow: object) -> dict[str, Any]:
+    if isinstance(flow, RepairsFlow):
+        (issue,) = [each for each in FIXABLE_ISSUES if flow.issue_id.startswith(f"{each}_")]
+        return _TEXTS["issues"][issue]["fix_flow"]
     if isinstance(handler, tuple):
         return _TEXTS["config_subentries"][handler[1]]
     return _TEXTS["config"] if handler == DOMAIN else _TEXTS["options"]

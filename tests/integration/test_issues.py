@@ -6,6 +6,7 @@ from homeassistant.core import HomeAssistant
 from homeassistant.helpers import issue_registry as ir
 import pytest
 
+from custom_components.windowed_conversation.agents.issues import async_list_issues
 from custom_components.windowed_conversation.const import (
     CONF_CONTEXT_TOKENS,
     CONF_HISTORY_TOKENS,
@@ -13,7 +14,7 @@ from custom_components.windowed_conversation.const import (
     DOMAIN,
 )
 
-from .conftest import SayFn, SetUpFn, get_speech
+from .conftest import SayFn, SetUpFn, get_speech, start, stop
 from .more_agents import change_agent
 
 SMALL = {CONF_HISTORY_TOKENS: 100}
@@ -90,3 +91,21 @@ async def test_issue_goes_when_the_model_is_large_enough(
     await say("what is my name?")
 
     assert issues() == []
+
+
+async def test_issue_of_before_a_restart_is_no_finding(
+    home: HomeAssistant, set_up: SetUpFn, say: SayFn, hass_storage: dict[str, object]
+) -> None:
+    entry = await set_up(**{CONF_CONTEXT_TOKENS: 1000})
+    await say("my name is Ada")
+    (agent_id,) = entry.subentries
+    found = async_list_issues(home, agent_id)
+    registry = ir.async_get(home)
+    await registry._store.async_save(registry._data_to_save())
+    await stop(home, entry)
+
+    await registry.async_load()
+    await start(home, entry)
+
+    assert [issue.active for issue in registry.issues.values()] == [False]
+    assert (found, async_list_issues(home, agent_id)) == (["model_too_small"], [])

@@ -22,7 +22,7 @@ from ..bridge.chat_log import async_ask_agent
 from ..bridge.errors import log_fault
 from ..bridge.tools import ToolSchemaCache
 from ..const import DOMAIN
-from ..providers import ModelProfile, Unavailable, Vendor
+from ..providers import ModelNotFound, ModelProfile, ProviderError, Unavailable, Vendor
 from ..turn.home import StatesText
 from ..turn.model import BilledRequest, FallbackAgent, Model
 from ..turn.recall import PromptFacts
@@ -31,6 +31,7 @@ from ..turn.routing import RoutingMode
 from ..turn.state import Turn
 from ..window import Window, WindowStats
 from .config import AgentConfig
+from .issues import async_update_retired_issue
 from .reload_state import AgentState
 from .server import AccountServer, HeadStart
 
@@ -236,6 +237,29 @@ def async_learn_usage(hass: HomeAssistant, billed: BilledRequest) -> None:
     agent = async_find_agent(hass, billed.model.agent_id)
     if agent is not None:
         agent.learn_usage(billed)
+
+
+@callback
+def async_check_model(hass: HomeAssistant, model: Model, error: ProviderError | None) -> None:
+    """Raise an issue if the agent's server does not have this model any more, or clear it if the model has answered.
+
+    Other errors say nothing about it. A model that the agent does not use any more is ignored.
+    """
+    agent = async_find_agent(hass, model.agent_id)
+    if agent is None or agent.model is None or agent.model.name != model.name:
+        return
+    if error is None or isinstance(error, ModelNotFound):
+        async_update_retired_issue(hass, agent.id, agent.config.name, None if error is None else model.name)
+
+
+@callback
+def async_check_models(hass: HomeAssistant, outcome: Turn) -> None:
+    """Update the issues about retired models, for all models that a turn asked."""
+    models = {each.model.agent_id: each.model for each in outcome.attempts}
+    results = [*((each.agent, each.error) for each in outcome.all_failures), (outcome.answered_by or "", None)]
+    for agent_id, error in results:
+        if agent_id in models:
+            async_check_model(hass, models[agent_id], error)
 
 
 @callback

@@ -250,6 +250,7 @@ class Issue(StrEnum):
 
     WINDOW_TOO_SMALL = "window_too_small"
     WINDOW_STAYS_FULL = "window_stays_full"
+    MODEL_RETIRED = "model_retired"
     MODEL_TOO_SMALL = "model_too_small"
     SERVER_CONTEXT_TOO_SMALL = "server_reads_little"
     MEMORY_AWAY = "memory_away"
@@ -265,6 +266,11 @@ class Issue(StrEnum):
     SERVER_AWAY = "server_away"
     CACHE_LOST = "cache_lost"
 
+
+# The issues that have a repair flow.
+FIXABLE_ISSUES = frozenset({Issue.MODEL_RETIRED, Issue.MODEL_TOO_SMALL, Issue.MEMORY_DAMAGED, Issue.MEMORY_LEFTOVER})
+# In the data of an issue: the id of its agent or account.
+ATTR_OWNER = "owner"
 
 _ISSUE_BY_REASON: dict[UnavailableReason, Issue] = {
     "away": Issue.MEMORY_AWAY,
@@ -300,6 +306,21 @@ def async_update_model_issue(hass: HomeAssistant, agent_id: str, agent_name: str
         exposed = (async_should_expose(hass, CONVERSATION_DOMAIN, each) for each in hass.states.async_entity_ids())
         placeholders = {**_format_shortfall(agent_name, shortfall), "entities": str(sum(exposed))}
     _update_issue(hass, Issue.MODEL_TOO_SMALL, agent_id, placeholders)
+
+
+@callback
+def async_update_retired_issue(hass: HomeAssistant, agent_id: str, agent_name: str, model: str | None) -> None:
+    """Raise an issue if the server of an agent does not have its model any more, or clear it if `model` is None."""
+    placeholders = None if model is None else {"agent": agent_name, "model": model}
+    _update_issue(hass, Issue.MODEL_RETIRED, agent_id, placeholders)
+
+
+@callback
+def async_review_retired_issue(hass: HomeAssistant, agent_id: str, model: str | None) -> None:
+    """Clear the issue of a model that the agent does not use any more. `model` is the one that it uses, if any."""
+    issue = async_find_issue(hass, f"{Issue.MODEL_RETIRED}_{agent_id}")
+    if issue is not None and (issue.translation_placeholders or {}).get("model") != model:
+        _update_issue(hass, Issue.MODEL_RETIRED, agent_id, None)
 
 
 @callback
@@ -356,8 +377,14 @@ def async_clear_issues(hass: HomeAssistant, owner: str) -> None:
 @callback
 def async_list_issues(hass: HomeAssistant, owner: str) -> list[str]:
     """Return the translation keys of the issues of an agent or an account."""
-    registry = ir.async_get(hass)
-    return [str(issue) for issue in Issue if registry.async_get_issue(DOMAIN, f"{issue}_{owner}")]
+    return [str(issue) for issue in Issue if async_find_issue(hass, f"{issue}_{owner}")]
+
+
+@callback
+def async_find_issue(hass: HomeAssistant, issue_id: str) -> ir.IssueEntry | None:
+    """Return an issue that is shown. After a restart, the registry also has issues that were not raised again."""
+    issue = ir.async_get(hass).async_get_issue(DOMAIN, issue_id)
+    return issue if issue is not None and issue.active else None
 
 
 @callback
@@ -384,17 +411,11 @@ def async_update_store_issues(hass: HomeAssistant, path: Path, state: StoreState
 def async_update_leftovers(hass: HomeAssistant, until: date | None) -> None:
     """Raise an issue for memory that is kept without an account until a date, or clear it if `until` is None."""
     placeholders = None if until is None else {"until": until.isoformat()}
-    # The issue must survive a restart, after which the integration is not loaded because it has no account.
-    _update_issue(hass, Issue.MEMORY_LEFTOVER, _STORE_ISSUE_OWNER, placeholders, stays=True)
+    _update_issue(hass, Issue.MEMORY_LEFTOVER, _STORE_ISSUE_OWNER, placeholders)
 
 
-def _update_issue(
-    hass: HomeAssistant, issue: Issue, owner: str, placeholders: dict[str, str] | None, *, stays: bool = False
-) -> None:
-    """Raise an issue with these placeholders, or clear it if they are None.
-
-    If it `stays`, the issue survives a restart and has a repair flow.
-    """
+def _update_issue(hass: HomeAssistant, issue: Issue, owner: str, placeholders: dict[str, str] | None) -> None:
+    """Raise an issue with these placeholders, or clear it if they are None."""
     if placeholders is None:
         ir.async_delete_issue(hass, DOMAIN, f"{issue}_{owner}")
         return
@@ -402,8 +423,10 @@ def _update_issue(
         hass,
         DOMAIN,
         f"{issue}_{owner}",
-        is_fixable=stays,
-        is_persistent=stays,
+        data={ATTR_OWNER: owner},
+        is_fixable=issue in FIXABLE_ISSUES,
+        # this one must survive a restart, after which the integration is not loaded because it has no account
+        is_persistent=issue is Issue.MEMORY_LEFTOVER,
         severity=ir.IssueSeverity.WARNING,
         translation_key=issue,
         translation_placeholders=placeholders,

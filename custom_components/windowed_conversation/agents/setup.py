@@ -1,18 +1,22 @@
 """Set-up of an account's agents and server, and handling of the memory that remains after the last account."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from importlib import import_module
+from pathlib import Path
 import sqlite3
 import time
 from typing import Any
 
+from homeassistant.components.conversation import DOMAIN as CONVERSATION_DOMAIN
 from homeassistant.config_entries import ConfigEntry
-from homeassistant.core import HassJob, HomeAssistant, callback
+from homeassistant.core import Context, HassJob, HomeAssistant, callback
 from homeassistant.exceptions import ConfigEntryError
+from homeassistant.helpers import llm
 from homeassistant.helpers.event import async_call_later
 from homeassistant.util import dt as dt_util
 from homeassistant.util.hass_dict import HassKey
@@ -21,13 +25,26 @@ from ..bridge.account import async_model_profile, async_open_connection, get_ven
 from ..bridge.calibration import ExactCounter, async_get_exact_counter
 from ..bridge.errors import build_translated_error
 from ..const import DOMAIN, SUBENTRY_AI_TASK, Learning
+from ..memory import MemoryUnavailable
 from ..providers import ListedModel, ModelProfile, ModelSettings, Provider
-from ..store import cancel_file_deletion, delete_file, delete_overdue
+from ..store import cancel_file_deletion, delete_damaged_file, delete_file, delete_overdue, keep_damaged_file
+from ..turn.errors import TurnError
 from ..turn.limits import Budget, Pause
 from ..turn.model import BilledRequest, Model, RequestLimiter
+from ..turn.routing import RoutingMode
 from .agent import AccountConfigEntry, Agent
 from .config import AgentConfig
-from .issues import async_review_windows, async_update_context_issue, async_update_health, async_update_leftovers
+from .conversation_turn import async_weigh_request
+from .issues import (
+    Issue,
+    async_list_issues,
+    async_review_retired_issue,
+    async_review_windows,
+    async_update_context_issue,
+    async_update_health,
+    async_update_leftovers,
+    async_update_model_issue,
+)
 from .reload_state import AccountState, async_load_account_state
 from .server import AccountServer, HeadStart
 from .store import async_close_store, async_get_store, store_path
@@ -129,6 +146,19 @@ def _track_issues(agent: Agent) -> None:
     async_review_windows(hass, agent_id, name, agent.windows)
     if agent.model is None or agent.model.size.readable_tokens is None:
         async_update_context_issue(hass, agent_id, name, None)
+    is_model_used = agent.model is not None and agent.config.routing is not RoutingMode.LOCAL_ONLY
+    async_review_retired_issue(hass, agent_id, agent.config.model if is_model_used else None)
+    if Issue.MODEL_TOO_SMALL in async_list_issues(hass, agent_id):
+        agent.entry.async_create_background_task(hass, _async_review_model_issue(agent), f"weigh requests of {name}")
+
+
+async def _async_review_model_issue(agent: Agent) -> None:
+    """Clear the issue of a model that is too small if requests fit with the changed settings."""
+    context = llm.LLMContext(DOMAIN, Context(), agent.hass.config.language, CONVERSATION_DOMAIN, None)
+    with suppress(TurnError):
+        weight = await async_weigh_request(agent, context)
+        if weight is None or weight.fits:
+            async_update_model_issue(agent.hass, agent.id, agent.config.name, None)
 
 
 @callback
@@ -162,6 +192,25 @@ def _async_schedule_deletion(hass: HomeAssistant, until: float) -> None:
 async def async_delete_leftover_file(hass: HomeAssistant) -> bool:
     """Delete the file that remains after the last account, unless it is in use again. Return whether it is gone."""
     return async_get_store(hass) is None and await hass.async_add_executor_job(delete_file, store_path(hass))
+
+
+async def async_delete_damaged_copy(hass: HomeAssistant) -> bool:
+    """Delete the damaged file that was set aside. Return whether that succeeded."""
+    return await _async_change_damaged_copy(hass, delete_damaged_file)
+
+
+async def async_keep_damaged_copy(hass: HomeAssistant) -> bool:
+    """Rename the damaged file that was set aside, so that it is the user's. Return whether that succeeded."""
+    return await _async_change_damaged_copy(hass, keep_damaged_file)
+
+
+async def _async_change_damaged_copy(hass: HomeAssistant, change: Callable[[Path], bool]) -> bool:
+    store = async_get_store(hass)
+    try:
+        # the writer thread may be reading from the damaged file, and publishes the new state after the change
+        return store is not None and await store.async_change(lambda memory: change(memory.database.path))
+    except MemoryUnavailable:
+        return False
 
 
 async def async_keep_leftover_file(hass: HomeAssistant) -> bool:

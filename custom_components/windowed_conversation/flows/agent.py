@@ -6,6 +6,7 @@ The URL and the key of the agent's model belong to the account.
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import asdict, fields as dataclass_fields
 from types import MappingProxyType
 from typing import Any
 
@@ -76,6 +77,7 @@ from .fields import (
     list_models,
     nest_in_sections,
     number_field,
+    pop_model_names,
     suggest_agent_name,
     suggest_model,
     switch_field,
@@ -186,9 +188,7 @@ class AgentFlow(ConfigSubentryFlow):
         data = flatten_sections(user_input, (_ADVANCED_SECTION,))
         entered = data.pop(CONF_NAME, "")
         if self._has_model:
-            data[CONF_MODEL] = data.pop(get_model_field(self._get_entry().data))
-            names = {name: data.pop(name, "").strip() for name in (CONF_MODEL, const.CONF_FAMILY)}
-            data |= {name: value for name, value in names.items() if value}
+            data |= pop_model_names(self._get_entry().data, data)
         if self.source == SOURCE_USER:
             model = data.get(CONF_MODEL, "")
             name = choose_agent_name(entered, self._suggested_name, self._suggest_name, model)
@@ -367,21 +367,29 @@ def _get_previous_value(field: Any, data: Mapping[str, Any]) -> Any:
     return data.get(str(field), default)
 
 
-async def _async_describe_weight(agent: Agent) -> str:
-    """Return the text in Home Assistant's language, or an empty text if the weight is unknown."""
+async def async_weigh_agent(agent: Agent) -> RequestWeight | None:
+    """Return the weight of the agent's requests for a form, or None if it is unknown or takes too long."""
     context = llm.LLMContext(const.DOMAIN, Context(), agent.hass.config.language, CONVERSATION_DOMAIN, None)
     try:
         async with asyncio.timeout(_WEIGHT_TIMEOUT):
-            weight = await async_weigh_request(agent, context)
+            return await async_weigh_request(agent, context)
     except TimeoutError, TurnError:
+        return None
+
+
+def format_weight(weight: RequestWeight | None) -> dict[str, str]:
+    """Return the parts of a weight as placeholders of a text. An unknown part is a question mark."""
+    tokens = dict.fromkeys(each.name for each in dataclass_fields(RequestWeight)) if weight is None else asdict(weight)
+    if weight is not None:
+        tokens["facts"] = weight.facts or 0
+    return {name: _UNKNOWN if count is None else f"{count:,}" for name, count in tokens.items()}
+
+
+async def _async_describe_weight(agent: Agent) -> str:
+    """Return the text in Home Assistant's language, or an empty text if the weight is unknown."""
+    weight = await async_weigh_agent(agent)
+    if weight is None:
         return ""
-    return "" if weight is None else await _async_format_weight(agent, weight)
-
-
-async def _async_format_weight(agent: Agent, weight: RequestWeight) -> str:
-    names = ("instructions", "home", "tools", "facts", "window", "model")
-    tokens = {name: getattr(weight, name) for name in names}
-    tokens["facts"] = weight.facts or 0
     hass = agent.hass
     text = await async_get_spoken_text(hass, hass.config.language, "selector", "request_weight.options.tokens")
-    return text.format(**{name: _UNKNOWN if count is None else f"{count:,}" for name, count in tokens.items()})
+    return text.format(**format_weight(weight))

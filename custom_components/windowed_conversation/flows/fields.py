@@ -199,6 +199,12 @@ def get_model_field(account: Mapping[str, Any]) -> str:
     return CONF_DEPLOYMENT if has_deployments(account) else CONF_MODEL
 
 
+def pop_model_names(account: Mapping[str, Any], entered: dict[str, Any]) -> dict[str, str]:
+    """Remove the fields of `async_build_model_fields` from the input of a form. Return the names to store."""
+    names = {CONF_MODEL: entered.pop(get_model_field(account)), CONF_FAMILY: entered.pop(CONF_FAMILY, "")}
+    return {name: text.strip() for name, text in names.items() if text.strip()}
+
+
 def list_models(account: Mapping[str, Any], models: Sequence[ListedModel]) -> list[str]:
     """Return the names of the models that a form offers."""
     if has_deployments(account):

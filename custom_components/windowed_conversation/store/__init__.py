@@ -25,6 +25,7 @@ from .file import (
     delete_file as delete_file,
     get_damaged_path as get_damaged_path,
     get_disk_bytes as get_disk_bytes,
+    keep_damaged_file as keep_damaged_file,
     run_script as run_script,
 )
 from .queue import WriteJob as WriteJob

@@ -202,6 +202,20 @@ def delete_damaged_file(path: Path) -> bool:
     return True
 
 
+def keep_damaged_file(path: Path) -> bool:
+    """Rename the damaged file, so that nothing reads or deletes it any more. Return whether that succeeded."""
+    damaged = get_damaged_path(path)
+    kept_name = f"{damaged}.kept-{time.strftime('%Y%m%d-%H%M%S')}"
+    try:
+        damaged.replace(kept_name)
+        for end in _FILE_SUFFIXES:
+            with suppress(FileNotFoundError):
+                Path(f"{damaged}{end}").replace(f"{kept_name}{end}")
+    except OSError:
+        return False
+    return True
+
+
 def delete_file(path: Path) -> bool:
     """Delete a closed file, and the damaged file that was set aside. Return whether no file remains."""
     files = [Path(f"{path}{end}") for end in _FILE_SUFFIXES]
