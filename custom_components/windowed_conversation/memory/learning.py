@@ -25,6 +25,9 @@ _QUESTION_MARKS = ("?", "？")
 _STRIPPABLE_CHARS = " \t\r\n.,;:!…\"'“”„«»‘’-–—，。！；：、「」"  # noqa: RUF001 - of several scripts
 
 
+type _Span = tuple[int, int]
+
+
 class ProvedQuote(NamedTuple):
     """A clause that a person said and that states a lasting fact. `turn` is the index of the turn."""
 
@@ -113,20 +116,22 @@ def _prove(found: dict[Any, Any], said: Sequence[str], words: _LanguageWords) ->
             break
     else:
         return None
-    start, end, sentence = _widen(span, said[turn], words)
-    clause, sentence = words.strip_openers(said[turn][start:end]), words.strip_openers(sentence)
+    (start, end), (first, last) = _widen(span, said[turn], words)
+    sentence = said[turn][first:last]
+    clause = words.strip_openers(said[turn][start:end])
     subject = _find_subject(str(found.get("subject") or ""), clause, [*said[:turn], said[turn][:start]], words)
     text = f"{subject}: {clause}" if subject else clause
-    game = " ".join(said[max(0, turn - _GAME_TURNS) : turn + 1])
+    # "For real now" ends a game or a story
+    around = [sentence] if words.has("reality", sentence) else said[max(0, turn - _GAME_TURNS) : turn + 1]
     is_refused = (
         subject is None
         or len(text) > MAX_FACT_CHARS
         or sentence.endswith(_QUESTION_MARKS)
-        or any(words.is_begun_by("requests", each) for each in (clause, sentence))
+        or words.is_begun_by("requests", clause)
         or words.has("passing instructions", clause)
-        or words.has("unasserted", sentence)
-        or words.has("pretended", said[turn])
-        or words.has("games", game)
+        or words.has("unasserted", words.strip_openers(said[turn][first:end]))
+        or words.has("pretended", around[-1])
+        or words.has("games", " ".join(around))
         or not words.has("lasting habits", clause)
     )
     return None if is_refused else ProvedQuote(turn, text, clause, str(found.get("words") or ""))
@@ -143,15 +148,15 @@ def _find_span(quote: str, said: str, words: _LanguageWords) -> tuple[int, int] 
     return None
 
 
-def _widen(span: tuple[int, int], said: str, words: _LanguageWords) -> tuple[int, int, str]:
-    """Return the span of the whole clauses that contain a span, and the sentences that these are part of."""
+def _widen(span: _Span, said: str, words: _LanguageWords) -> tuple[_Span, _Span]:
+    """Return the span of the whole clauses that contain a span, and that of the whole sentences."""
     sentences = [each.span() for each in _SENTENCE_PATTERN.finditer(said) if _overlaps(each.span(), span)]
     first, last = sentences[0][0], sentences[-1][1]
     clauses = [each for each in _iter_clauses(said, first, last, words) if _overlaps(each, span)]
-    return clauses[0][0], clauses[-1][1], said[first:last]
+    return (clauses[0][0], clauses[-1][1]), (first, last)
 
 
-def _overlaps(one: tuple[int, int], other: tuple[int, int]) -> bool:
+def _overlaps(one: _Span, other: _Span) -> bool:
     return one[0] < other[1] and other[0] < one[1]
 
 
