@@ -6,7 +6,6 @@ The model returns a summary and quotes. `memory.learning` proves the quotes; the
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-import json
 import logging
 import math
 import time
@@ -55,7 +54,6 @@ _FACTS_INSTRUCTION = (
     "they begin with a pronoun, `subject` is the person's words for whom it stands. `words`: five other words by which "
     "somebody may ask for the fact."
 )
-_FORMAT_INSTRUCTION = "\nAnswer only with JSON that matches this schema: {schema}"
 _TEXT_SCHEMA = {"type": "string"}
 _FACT_SCHEMA = {"number": {"type": "integer"}, "quote": _TEXT_SCHEMA, "subject": _TEXT_SCHEMA, "words": _TEXT_SCHEMA}
 
@@ -143,15 +141,12 @@ async def _async_request(agent: Agent, model: Model, turns: Sequence[PastTurn]) 
     if agent.config.learning is Learning.FACTS:
         properties |= {"facts": {"type": "array", "items": _build_object_schema(_FACT_SCHEMA)}}
         instruction += _FACTS_INSTRUCTION.format(most=MAX_QUOTES)
-    schema = _build_object_schema(properties)
-    instruction += _FORMAT_INSTRUCTION.format(schema=json.dumps(schema))
     # people's words are nothing to search the web for
     settings = replace(model.settings, web_search=None, max_answer_tokens=_MAX_ANSWER_TOKENS)
     question = Question(replace(model, settings=settings), "", "", (), "")
     messages = (Message.system(instruction), Message.user("\n".join(lines)))
-    demand = DataDemand(
-        AnswerSchema("extraction", schema), lambda data: None if isinstance(data, dict) else "it is no object"
-    )
+    schema = AnswerSchema("extraction", _build_object_schema(properties))
+    demand = DataDemand(schema, lambda data: None if isinstance(data, dict) else "it is no object")
 
     def on_attempt(attempt: Attempt) -> None:
         attempts.append(replace(attempt, purpose=Purpose.LEARNING))

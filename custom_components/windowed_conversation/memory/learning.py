@@ -121,8 +121,9 @@ def _prove(found: dict[Any, Any], said: Sequence[str], words: _LanguageWords) ->
     clause = words.strip_openers(said[turn][start:end])
     subject = _find_subject(str(found.get("subject") or ""), clause, [*said[:turn], said[turn][:start]], words)
     text = f"{subject}: {clause}" if subject else clause
-    # "For real now" ends a game or a story
-    around = [sentence] if words.has("reality", sentence) else said[max(0, turn - _GAME_TURNS) : turn + 1]
+    # "for real now" ends a game or a story
+    is_real = words.has("reality", said[turn][:end])
+    around = [sentence] if is_real else said[max(0, turn - _GAME_TURNS) : turn + 1]
     is_refused = (
         subject is None
         or len(text) > MAX_FACT_CHARS
