@@ -10,7 +10,6 @@ from homeassistant.helpers import issue_registry as ir
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
-from custom_components.windowed_conversation.agents.agent import async_check_model
 from custom_components.windowed_conversation.const import (
     CONF_FALLBACK_AGENTS,
     CONF_FAMILY,
@@ -274,7 +273,7 @@ async def test_model_that_an_agent_has_left_during_a_turn_raises_no_issue(
     left = agent.model
     await change_agent(home, entry, **{CONF_MODEL: NEW})
 
-    async_check_model(home, left, ModelNotFound("retired"))
+    entry.runtime_data.server.on_failed(ModelNotFound("retired"), left, has_begun=False)
 
     assert issues(home) == set()
 
