@@ -13,6 +13,7 @@ import probatio
 
 from .agents.agent import Agent, async_find_agent
 from .agents.issues import ATTR_OWNER, Issue, async_find_issue
+from .agents.live_context import calculate_live_limit
 from .agents.setup import async_change_damaged_file, async_delete_leftover_file, async_keep_leftover_file
 from .const import CONF_FAMILY
 from .flows.account import MODEL_ERRORS, VerifiedAccount, async_try_model
@@ -114,6 +115,8 @@ class SmallModelFlow(IssueFlow):
         if agent is None:
             return self._abort_unchanged()
         weight = format_weight(await async_weigh_agent(agent))
+        # a model that is too small has no room for it
+        weight["live_context"] = str(calculate_live_limit(agent.config))
         return self.async_show_menu(menu_options=["settings"], description_placeholders=weight | self._placeholders)
 
     async def async_step_settings(self, user_input: dict[str, Any] | None = None) -> RepairsFlowResult:

@@ -1,5 +1,6 @@
 """Tests for the repair flow of a retired model: another model is chosen, and the conversation continues."""
 
+import asyncio
 from http import HTTPStatus
 from typing import Any
 
@@ -175,6 +176,19 @@ async def test_second_of_two_open_flows_changes_nothing(
 
     assert (done["type"], done["reason"]) == ("abort", "not_possible")
     assert (stored(retired)[CONF_MODEL], issues(home)) == (NEW, set())
+
+
+async def test_one_of_two_choices_at_once_is_stored(
+    home: HomeAssistant, retired: MockConfigEntry, repairs: RepairFlows
+) -> None:
+    first, second = [await repairs.open(issue_of(retired)) for _ in range(2)]
+
+    done = await asyncio.gather(repairs.submit(first, model=NEW), repairs.submit(second, model="newest"))
+
+    types = [each["type"] for each in done]
+    assert sorted(types) == ["abort", "create_entry"]
+    assert stored(retired)[CONF_MODEL] == (NEW, "newest")[types.index("create_entry")]
+    assert issues(home) == set()
 
 
 async def test_solved_issue_has_no_flow(retired: MockConfigEntry, repairs: RepairFlows) -> None:
