@@ -20,7 +20,7 @@ from homeassistant.helpers.entity_platform import AddConfigEntryEntitiesCallback
 from homeassistant.helpers.selector import ActionSelector, ChooseSelector, SelectSelector, TriggerSelector
 import probatio
 
-from .agents.agent import AccountConfigEntry, AccountData, Agent, async_check_model
+from .agents.agent import AccountConfigEntry, AccountData, Agent
 from .agents.recording import async_record_background
 from .bridge.errors import build_translated_error, describe_error
 from .bridge.pictures import MAX_FILE_BYTES, PDF_TYPE, UnreadableFile, async_prepare_attachment
@@ -75,17 +75,14 @@ class WindowedTaskEntity(AgentEntity, AITaskEntity):
         account: AccountData = self.agent.entry.runtime_data
         model = self.agent.model
         assert account.server is not None
-        assert model is not None
         try:
             data = await self._async_answer(task, chat_log)
-            account.server.on_answered()
-            async_check_model(self.hass, model, None)
+            account.server.on_answered(self.agent.id)
         except UnreadableFile as err:
             raise build_translated_error(err.key, HomeAssistantError) from err
         except (ProviderError, TurnError) as err:
             if isinstance(err, ProviderError):
-                account.server.on_failed(err, has_begun=False)
-                async_check_model(self.hass, model, err)
+                account.server.on_failed(err, model, has_begun=False)
             failure = describe_error(err)
             raise build_translated_error(failure.key, HomeAssistantError, **failure.placeholders or {}) from err
         text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)

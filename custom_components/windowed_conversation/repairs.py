@@ -13,16 +13,13 @@ import probatio
 
 from .agents.agent import Agent, async_find_agent
 from .agents.issues import ATTR_OWNER, Issue, async_find_issue
-from .agents.setup import (
-    async_delete_damaged_copy,
-    async_delete_leftover_file,
-    async_keep_damaged_copy,
-    async_keep_leftover_file,
-)
+from .agents.live_context import calculate_live_limit
+from .agents.setup import async_change_damaged_file, async_delete_leftover_file, async_keep_leftover_file
 from .const import CONF_FAMILY
 from .flows.account import MODEL_ERRORS, VerifiedAccount, async_try_model
 from .flows.agent import async_weigh_agent, format_weight
 from .flows.fields import async_build_model_fields, get_model_field, has_deployments, pop_model_names
+from .store import delete_damaged_file, keep_damaged_file
 
 type FileChange = Callable[[HomeAssistant], Coroutine[Any, Any, bool]]
 
@@ -118,6 +115,8 @@ class SmallModelFlow(IssueFlow):
         if agent is None:
             return self._abort_unchanged()
         weight = format_weight(await async_weigh_agent(agent))
+        # a model that is too small has no room for it
+        weight["live_context"] = str(calculate_live_limit(agent.config))
         return self.async_show_menu(menu_options=["settings"], description_placeholders=weight | self._placeholders)
 
     async def async_step_settings(self, user_input: dict[str, Any] | None = None) -> RepairsFlowResult:
@@ -139,7 +138,11 @@ class SmallModelFlow(IssueFlow):
 _FLOW_BY_ISSUE: dict[str, Callable[[], RepairsFlow]] = {
     Issue.MODEL_RETIRED: RetiredModelFlow,
     Issue.MODEL_TOO_SMALL: SmallModelFlow,
-    Issue.MEMORY_DAMAGED: partial(FileFlow, async_delete_damaged_copy, async_keep_damaged_copy),
+    Issue.MEMORY_DAMAGED: partial(
+        FileFlow,
+        partial(async_change_damaged_file, delete_damaged_file),
+        partial(async_change_damaged_file, keep_damaged_file),
+    ),
     Issue.MEMORY_LEFTOVER: partial(FileFlow, async_delete_leftover_file, async_keep_leftover_file),
 }
 

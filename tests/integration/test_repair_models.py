@@ -1,5 +1,6 @@
 """Tests for the repair flow of a retired model: another model is chosen, and the conversation continues."""
 
+import asyncio
 from http import HTTPStatus
 from typing import Any
 
@@ -10,7 +11,6 @@ from homeassistant.helpers import issue_registry as ir
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
-from custom_components.windowed_conversation.agents.agent import async_check_model
 from custom_components.windowed_conversation.const import (
     CONF_FALLBACK_AGENTS,
     CONF_FAMILY,
@@ -178,6 +178,19 @@ async def test_second_of_two_open_flows_changes_nothing(
     assert (stored(retired)[CONF_MODEL], issues(home)) == (NEW, set())
 
 
+async def test_one_of_two_choices_at_once_is_stored(
+    home: HomeAssistant, retired: MockConfigEntry, repairs: RepairFlows
+) -> None:
+    first, second = [await repairs.open(issue_of(retired)) for _ in range(2)]
+
+    done = await asyncio.gather(repairs.submit(first, model=NEW), repairs.submit(second, model="newest"))
+
+    types = [each["type"] for each in done]
+    assert sorted(types) == ["abort", "create_entry"]
+    assert stored(retired)[CONF_MODEL] == (NEW, "newest")[types.index("create_entry")]
+    assert issues(home) == set()
+
+
 async def test_solved_issue_has_no_flow(retired: MockConfigEntry, repairs: RepairFlows) -> None:
     await repairs.submit(await repairs.open(issue_of(retired)), model=NEW)
 
@@ -274,7 +287,7 @@ async def test_model_that_an_agent_has_left_during_a_turn_raises_no_issue(
     left = agent.model
     await change_agent(home, entry, **{CONF_MODEL: NEW})
 
-    async_check_model(home, left, ModelNotFound("retired"))
+    entry.runtime_data.server.on_failed(ModelNotFound("retired"), left, has_begun=False)
 
     assert issues(home) == set()
 

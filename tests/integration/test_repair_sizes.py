@@ -12,6 +12,7 @@ from pytest_homeassistant_custom_component.common import MockConfigEntry
 from custom_components.windowed_conversation.const import (
     CONF_CONTEXT_TOKENS,
     CONF_MAX_ANSWER_TOKENS,
+    CONF_MEMORY,
     CONF_ROUTING,
     CONF_STATES,
 )
@@ -24,7 +25,7 @@ from .repair_flows import RepairFlows
 from .store_file import issues, placeholders
 
 TEXT = TEXTS["issues"]["model_too_small"]["fix_flow"]["step"]["init"]["description"]
-PARTS = ("instructions", "home", "tools", "facts", "answer", "live_context")
+PARTS = ("instructions", "home", "tools", "facts", "answer")
 
 
 def issue_of(entry: MockConfigEntry) -> str:
@@ -73,8 +74,21 @@ async def test_flow_shows_what_the_requests_weigh(
 async def test_text_of_the_flow_has_all_parts_of_the_weight(small: MockConfigEntry, repairs: RepairFlows) -> None:
     menu = await repairs.open(issue_of(small))
 
-    assert names_in(TEXT) >= {*PARTS, "needed", "context"}
+    assert names_in(TEXT) >= {*PARTS, "live_context", "needed", "context"}
     assert re.findall(r"[{}]", TEXT.format(**menu["description_placeholders"])) == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "most"), [({}, "300"), ({CONF_MEMORY: False}, "200"), ({CONF_STATES: False}, "150")]
+)
+async def test_flow_shows_the_largest_live_context_though_there_is_no_room_for_it(
+    home: HomeAssistant, small: MockConfigEntry, repairs: RepairFlows, settings: dict[str, bool], *, most: str
+) -> None:
+    await change_agent(home, small, **settings)
+
+    menu = await repairs.open(issue_of(small))
+
+    assert menu["description_placeholders"]["live_context"] == most
 
 
 async def test_weight_that_is_unknown_is_a_question_mark(

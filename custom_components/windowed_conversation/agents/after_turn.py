@@ -30,7 +30,7 @@ from ..turn.routing import Route, RoutingMode, Scope
 from ..turn.speaker import base_language, is_about_speaker
 from ..turn.summary import ask_for_search_words
 from ..window import QUESTION, Message
-from .agent import Agent, async_check_models, async_find_agent, async_notify_servers
+from .agent import Agent, async_find_agent, async_notify_servers
 from .conversation_turn import ConversationTurn
 from .costs import async_price_turn, log_turn
 from .issues import async_update_context_issue, async_update_model_issue, async_update_window_issue
@@ -90,13 +90,12 @@ def fire_events(agent: Agent, turn: ConversationTurn) -> None:
 
 
 def update_issues(agent: Agent, turn: ConversationTurn) -> None:
-    """Raise or clear the issues about the sizes of the window and the model, and about retired models."""
+    """Raise or clear the issues about the sizes of the window and the model."""
     state, name = turn.state, agent.config.name
     if state.shortfall is None:
         async_update_window_issue(agent.hass, agent.id, name, turn.stats_after)
     if not state.attempts:
         return
-    async_check_models(agent.hass, state)
     async_update_model_issue(agent.hass, agent.id, name, state.shortfall)
     if billed := [each for each in state.billed_requests if each.model.agent_id == agent.id]:
         model, reads = billed[-1].model, billed[-1].model.size.readable_tokens

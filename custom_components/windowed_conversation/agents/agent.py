@@ -22,7 +22,7 @@ from ..bridge.chat_log import async_ask_agent
 from ..bridge.errors import log_fault
 from ..bridge.tools import ToolSchemaCache
 from ..const import DOMAIN
-from ..providers import ModelNotFound, ModelProfile, ProviderError, Unavailable, Vendor
+from ..providers import ModelProfile, Unavailable, Vendor
 from ..turn.home import StatesText
 from ..turn.model import BilledRequest, FallbackAgent, Model
 from ..turn.recall import PromptFacts
@@ -31,7 +31,6 @@ from ..turn.routing import RoutingMode
 from ..turn.state import Turn
 from ..window import Window, WindowStats
 from .config import AgentConfig
-from .issues import async_update_retired_issue
 from .reload_state import AgentState
 from .server import AccountServer, HeadStart
 
@@ -240,37 +239,16 @@ def async_learn_usage(hass: HomeAssistant, billed: BilledRequest) -> None:
 
 
 @callback
-def async_check_model(hass: HomeAssistant, model: Model, error: ProviderError | None) -> None:
-    """Raise an issue if the agent's server does not have this model any more, or clear it if the model has answered.
-
-    Other errors say nothing about it. A model that the agent does not use any more is ignored.
-    """
-    agent = async_find_agent(hass, model.agent_id)
-    if agent is None or agent.model is None or agent.model.name != model.name:
-        return
-    if error is None or isinstance(error, ModelNotFound):
-        async_update_retired_issue(hass, agent.id, agent.config.name, None if error is None else model.name)
-
-
-@callback
-def async_check_models(hass: HomeAssistant, outcome: Turn) -> None:
-    """Update the issues about retired models, for all models that a turn asked."""
-    models = {each.model.agent_id: each.model for each in outcome.attempts}
-    results = [*((each.agent, each.error) for each in outcome.all_failures), (outcome.answered_by or "", None)]
-    for agent_id, error in results:
-        if agent_id in models:
-            async_check_model(hass, models[agent_id], error)
-
-
-@callback
 def async_notify_servers(hass: HomeAssistant, outcome: Turn) -> None:
     """Pass the outcome of a turn to the servers of the models that were asked."""
+    models = {each.model.agent_id: each.model for each in outcome.attempts}
     for failure in outcome.all_failures:
         has_begun = failure.error is outcome.error and outcome.has_answer_begun
         for server in _iter_servers(hass, failure.agent):
-            server.on_failed(failure.error, has_begun=has_begun)
-    for server in _iter_servers(hass, outcome.answered_by or ""):
-        server.on_answered()
+            server.on_failed(failure.error, models.get(failure.agent), has_begun=has_begun)
+    answered_by = outcome.answered_by or ""
+    for server in _iter_servers(hass, answered_by):
+        server.on_answered(answered_by)
         if outcome.billed_requests:
             server.update_context_size(outcome.billed_requests[-1])
 

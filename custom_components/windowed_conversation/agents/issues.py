@@ -287,7 +287,7 @@ _ISSUE_BY_REASON: dict[UnavailableReason, Issue] = {
 def async_update_window_issue(hass: HomeAssistant, agent_id: str, agent_name: str, stats: WindowStats) -> None:
     """Raise an issue if the newest exchange alone exceeds the token budget, or clear it."""
     placeholders = {"agent": agent_name, "needed": str(stats.current_tokens), "window": str(stats.max_tokens)}
-    _update_issue(hass, Issue.WINDOW_TOO_SMALL, agent_id, placeholders if stats.over_budget else None)
+    async_update_issue(hass, Issue.WINDOW_TOO_SMALL, agent_id, placeholders if stats.over_budget else None)
 
 
 @callback
@@ -305,14 +305,7 @@ def async_update_model_issue(hass: HomeAssistant, agent_id: str, agent_name: str
     if shortfall is not None:
         exposed = (async_should_expose(hass, CONVERSATION_DOMAIN, each) for each in hass.states.async_entity_ids())
         placeholders = {**_format_shortfall(agent_name, shortfall), "entities": str(sum(exposed))}
-    _update_issue(hass, Issue.MODEL_TOO_SMALL, agent_id, placeholders)
-
-
-@callback
-def async_update_retired_issue(hass: HomeAssistant, agent_id: str, agent_name: str, model: str | None) -> None:
-    """Raise an issue if the server of an agent does not have its model any more, or clear it if `model` is None."""
-    placeholders = None if model is None else {"agent": agent_name, "model": model}
-    _update_issue(hass, Issue.MODEL_RETIRED, agent_id, placeholders)
+    async_update_issue(hass, Issue.MODEL_TOO_SMALL, agent_id, placeholders)
 
 
 @callback
@@ -320,7 +313,7 @@ def async_review_retired_issue(hass: HomeAssistant, agent_id: str, model: str | 
     """Clear the issue of a model that the agent does not use any more. `model` is the one that it uses, if any."""
     issue = async_find_issue(hass, f"{Issue.MODEL_RETIRED}_{agent_id}")
     if issue is not None and (issue.translation_placeholders or {}).get("model") != model:
-        _update_issue(hass, Issue.MODEL_RETIRED, agent_id, None)
+        async_update_issue(hass, Issue.MODEL_RETIRED, agent_id, None)
 
 
 @callback
@@ -333,7 +326,7 @@ def async_update_context_issue(
         # suggest a power of two, as is usual for context sizes
         suggested = str(1 << (shortfall.needed_tokens - 1).bit_length())
         placeholders = {**_format_shortfall(agent_name, shortfall), "suggested": suggested}
-    _update_issue(hass, Issue.SERVER_CONTEXT_TOO_SMALL, agent_id, placeholders)
+    async_update_issue(hass, Issue.SERVER_CONTEXT_TOO_SMALL, agent_id, placeholders)
 
 
 def _format_shortfall(agent_name: str, shortfall: Shortfall) -> dict[str, str]:
@@ -363,15 +356,15 @@ def async_update_health(hass: HomeAssistant, agent_id: str, agent_name: str, wat
             "cached": f"{health.collapse.cached_tokens:,}",
             "changed": ", ".join(health.collapse.changed_parts) or "nothing",
         }
-    _update_issue(hass, Issue.WINDOW_STAYS_FULL, agent_id, full)
-    _update_issue(hass, Issue.CACHE_LOST, agent_id, lost)
+    async_update_issue(hass, Issue.WINDOW_STAYS_FULL, agent_id, full)
+    async_update_issue(hass, Issue.CACHE_LOST, agent_id, lost)
 
 
 @callback
 def async_clear_issues(hass: HomeAssistant, owner: str) -> None:
     """Clear the issues of an agent or an account."""
     for issue in Issue:
-        _update_issue(hass, issue, owner, None)
+        async_update_issue(hass, issue, owner, None)
 
 
 @callback
@@ -390,7 +383,7 @@ def async_find_issue(hass: HomeAssistant, issue_id: str) -> ir.IssueEntry | None
 @callback
 def async_update_server_issue(hass: HomeAssistant, entry_id: str, account: str | None) -> None:
     """Raise an issue for an account whose server has been away for a long time, or clear it if `account` is None."""
-    _update_issue(hass, Issue.SERVER_AWAY, entry_id, None if account is None else {"account": account})
+    async_update_issue(hass, Issue.SERVER_AWAY, entry_id, None if account is None else {"account": account})
 
 
 @callback
@@ -402,19 +395,20 @@ def async_update_store_issues(hass: HomeAssistant, path: Path, state: StoreState
     issue = None if reason is None else _ISSUE_BY_REASON.get(reason, Issue.MEMORY_FAULT)
     placeholders = {"path": str(state.damaged_path or path if reason == "damaged" else path)}
     for each in (*_ISSUE_BY_REASON.values(), Issue.MEMORY_FAULT):
-        _update_issue(hass, each, _STORE_ISSUE_OWNER, placeholders if each is issue else None)
+        async_update_issue(hass, each, _STORE_ISSUE_OWNER, placeholders if each is issue else None)
     damaged = {"texts": str(state.rows_set_aside)} if state.rows_set_aside else None
-    _update_issue(hass, Issue.TEXTS_DAMAGED, _STORE_ISSUE_OWNER, damaged)
+    async_update_issue(hass, Issue.TEXTS_DAMAGED, _STORE_ISSUE_OWNER, damaged)
 
 
 @callback
 def async_update_leftovers(hass: HomeAssistant, until: date | None) -> None:
     """Raise an issue for memory that is kept without an account until a date, or clear it if `until` is None."""
     placeholders = None if until is None else {"until": until.isoformat()}
-    _update_issue(hass, Issue.MEMORY_LEFTOVER, _STORE_ISSUE_OWNER, placeholders)
+    async_update_issue(hass, Issue.MEMORY_LEFTOVER, _STORE_ISSUE_OWNER, placeholders)
 
 
-def _update_issue(hass: HomeAssistant, issue: Issue, owner: str, placeholders: dict[str, str] | None) -> None:
+@callback
+def async_update_issue(hass: HomeAssistant, issue: Issue, owner: str, placeholders: dict[str, str] | None) -> None:
     """Raise an issue with these placeholders, or clear it if they are None."""
     if placeholders is None:
         ir.async_delete_issue(hass, DOMAIN, f"{issue}_{owner}")

@@ -28,6 +28,7 @@ from ..turn.speaker import Speaker
 from ..turn.state_text import area_name
 from ..window import Exchange, TextKind, Window
 from .agent import Agent, ProfileKey
+from .config import AgentConfig
 from .reload_state import SentContext
 from .store import async_get_store
 
@@ -40,6 +41,12 @@ _MAX_CACHED_PROFILES = 16
 MEMORY_TIMEOUT = 0.05
 
 NO_METRICS: Mapping[str, Any] = {"recalled_tokens": None, "recall_ms": None}
+
+
+def calculate_live_limit(config: AgentConfig) -> int:
+    """Return the largest token count of an agent's live context, without a stamp, if its model has room for it."""
+    memory, home = config.memory * MAX_RECALLED_TOKENS, config.sends_states * MAX_STATES_TOKENS
+    return min(MAX_LIVE_TOKENS, memory + home)
 
 
 class _MemoryResults(NamedTuple):

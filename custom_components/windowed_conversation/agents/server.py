@@ -11,6 +11,7 @@ import time
 from typing import Any
 
 from homeassistant.config_entries import ConfigEntry
+from homeassistant.const import CONF_MODEL
 from homeassistant.core import HassJob, HomeAssistant, callback
 from homeassistant.helpers.event import async_call_later
 from homeassistant.util import dt as dt_util
@@ -22,6 +23,7 @@ from ..providers import (
     AuthError,
     DeadlineExceeded,
     ListedModel,
+    ModelNotFound,
     Provider,
     ProviderError,
     Request,
@@ -31,7 +33,7 @@ from ..providers import (
 )
 from ..turn.model import BilledRequest, Model, PromptFingerprints, Question
 from ..window import Message, Role, WindowRegistry
-from .issues import async_update_server_issue
+from .issues import Issue, async_update_issue, async_update_server_issue
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -129,8 +131,9 @@ class AccountServer:
         self._start_listing(self._on_list_failed)
 
     @callback
-    def on_answered(self) -> None:
-        """Record that the server answered a turn, and list the models if that has not succeeded yet."""
+    def on_answered(self, agent_id: str) -> None:
+        """Record that the agent's model answered a turn, and list the models if that has not succeeded yet."""
+        async_update_issue(self._hass, Issue.MODEL_RETIRED, agent_id, None)
         self._cache.answered_at = dt_util.utcnow()
         if self._cache.is_away:
             self._on_reachable()
@@ -171,16 +174,28 @@ class AccountServer:
                 model.size.on_size_queried(size)
 
     @callback
-    def on_failed(self, error: ProviderError, *, has_begun: bool) -> None:
-        """Record why the server did not answer a turn. A server that has begun its answer is not considered away."""
+    def on_failed(self, error: ProviderError, model: Model | None, *, has_begun: bool) -> None:
+        """Record why the model did not answer a turn. A server that has begun its answer is not considered away.
+
+        `model` is None if it was not asked.
+        """
         if isinstance(error, AuthError):
             self._entry.async_start_reauth(self._hass)
+        elif isinstance(error, ModelNotFound) and model is not None:
+            self._on_model_missing(model)
         elif isinstance(error, CONNECTION_ERRORS) and not has_begun:
             self._is_listed = False
             self._on_unreachable(error)
             if self._cache.unanswered_since is None:
                 self._cache.unanswered_since = self._hass.loop.time()
                 self._schedule_check(_AWAY_ISSUE_DELAY)
+
+    def _on_model_missing(self, model: Model) -> None:
+        """Raise an issue, unless the agent has got another model during the turn."""
+        agent = self._entry.subentries.get(model.agent_id)
+        if agent is not None and agent.data.get(CONF_MODEL) == model.name:
+            placeholders = {"agent": agent.title, "model": model.name}
+            async_update_issue(self._hass, Issue.MODEL_RETIRED, model.agent_id, placeholders)
 
     async def async_list_models(self) -> list[ListedModel]:
         """Return the models that the server lists now, or its last list if it does not respond."""

@@ -27,7 +27,7 @@ from ..bridge.errors import build_translated_error
 from ..const import DOMAIN, SUBENTRY_AI_TASK, Learning
 from ..memory import MemoryUnavailable
 from ..providers import ListedModel, ModelProfile, ModelSettings, Provider
-from ..store import cancel_file_deletion, delete_damaged_file, delete_file, delete_overdue, keep_damaged_file
+from ..store import cancel_file_deletion, delete_file, delete_overdue
 from ..turn.errors import TurnError
 from ..turn.limits import Budget, Pause
 from ..turn.model import BilledRequest, Model, RequestLimiter
@@ -157,7 +157,7 @@ async def _async_review_model_issue(agent: Agent) -> None:
     context = llm.LLMContext(DOMAIN, Context(), agent.hass.config.language, CONVERSATION_DOMAIN, None)
     with suppress(TurnError):
         weight = await async_weigh_request(agent, context)
-        if weight is None or weight.fits:
+        if weight is None or weight.model is None or weight.total + weight.answer <= weight.model:
             async_update_model_issue(agent.hass, agent.id, agent.config.name, None)
 
 
@@ -194,17 +194,8 @@ async def async_delete_leftover_file(hass: HomeAssistant) -> bool:
     return async_get_store(hass) is None and await hass.async_add_executor_job(delete_file, store_path(hass))
 
 
-async def async_delete_damaged_copy(hass: HomeAssistant) -> bool:
-    """Delete the damaged file that was set aside. Return whether that succeeded."""
-    return await _async_change_damaged_copy(hass, delete_damaged_file)
-
-
-async def async_keep_damaged_copy(hass: HomeAssistant) -> bool:
-    """Rename the damaged file that was set aside, so that it is the user's. Return whether that succeeded."""
-    return await _async_change_damaged_copy(hass, keep_damaged_file)
-
-
-async def _async_change_damaged_copy(hass: HomeAssistant, change: Callable[[Path], bool]) -> bool:
+async def async_change_damaged_file(change: Callable[[Path], bool], hass: HomeAssistant) -> bool:
+    """Delete or keep the damaged file that was set aside. Return whether `change` succeeded."""
     store = async_get_store(hass)
     try:
         # the writer thread may be reading from the damaged file, and publishes the new state after the change

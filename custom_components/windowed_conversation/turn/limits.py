@@ -141,11 +141,6 @@ class RequestWeight:
         """The tokens that each request has before its conversation."""
         return self.instructions + self.home + self.tools + (self.facts or 0)
 
-    @property
-    def fits(self) -> bool:
-        """Whether the model has room for each request without its conversation, or its context size is unknown."""
-        return self.model is None or self.total + self.answer <= self.model
-
 
 def apply_context_size(budget: Budget, context: int) -> Budget:
     """Return the budget with a context size that the user did not enter; fewer tokens are reserved for the answer."""
