@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from custom_components.windowed_conversation.bridge.errors import SPOKEN_LANGUAGES
-from custom_components.windowed_conversation.bridge.memory_answers import _load_sentences_file
+from custom_components.windowed_conversation.memory import base_language
+from custom_components.windowed_conversation.turn.speaker import UNDERSTOOD_LANGUAGES
 
 from .repository_files import PACKAGE, TEXTS, calls, flat, placeholders
 
@@ -28,7 +29,7 @@ def test_every_translation_is_spoken() -> None:
 
 
 def test_a_language_that_memory_understands_is_one_that_it_speaks() -> None:
-    assert set(_load_sentences_file()) <= PATH_BY_LANGUAGE.keys()
+    assert set(map(base_language, PATH_BY_LANGUAGE)) == UNDERSTOOD_LANGUAGES
 
 
 @pytest.mark.parametrize("path", OTHERS)

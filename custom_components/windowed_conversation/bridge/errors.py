@@ -15,8 +15,8 @@ from homeassistant.util.language import matches
 
 from .. import providers
 from ..const import DOMAIN
+from ..memory import base_language
 from ..turn import errors as turn
-from ..turn.speaker import base_language
 from ..window import MAX_TOKENS
 
 # The languages that have spoken texts, see `translations/`. The first one is the fallback.

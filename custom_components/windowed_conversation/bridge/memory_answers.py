@@ -1,4 +1,4 @@
-"""Answers to memory requests without a model: requests in ten languages, matched with hassil templates.
+"""Answers to memory requests without a model: requests in many languages, matched with hassil templates.
 
 "Remember to buy milk" is a task and not a fact, so it is not matched here: to-do lists, reminders or a model handle it.
 """
@@ -7,8 +7,6 @@ from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache, partial
-import json
-from pathlib import Path
 import re
 from typing import Any, Protocol
 
@@ -16,7 +14,7 @@ from hassil.intents import Intents
 from hassil.recognize import RecognizeResult, recognize_all
 from homeassistant.core import HomeAssistant
 
-from ..memory import MAX_FACT_CHARS, Memory, MemoryUnavailable
+from ..memory import MAX_FACT_CHARS, Memory, MemoryUnavailable, base_language
 from ..turn.forgetting import forget_everything, forget_fact
 from ..turn.remember_requests import (
     MemoryDialog,
@@ -29,7 +27,7 @@ from ..turn.remember_requests import (
     remember_statement,
 )
 from ..turn.routing import is_question
-from ..turn.speaker import Speaker, base_language
+from ..turn.speaker import UNDERSTOOD_LANGUAGES, Speaker, load_language
 from .errors import async_get_spoken_text, plural_form
 
 # A function that runs work which forgets, and removes the forgotten text from windows and prompts as well. Raises
@@ -130,9 +128,16 @@ class _SentenceTemplates:
     word_for_me: str
 
 
+async def async_load_sentences(hass: HomeAssistant, language: str) -> None:
+    """Load what is understood in a language, if it is not loaded yet. Later sentences need no file and no parser."""
+    if not are_sentences_loaded(language):
+        await hass.async_add_executor_job(_load_templates, base_language(language))
+
+
 def are_sentences_loaded(language: str) -> bool:
-    """Return whether a language is loaded. `match_request` then takes about a millisecond, otherwise much longer."""
-    return base_language(language) in _sentences_by_language
+    """Return whether a language is loaded, or has nothing to load. `match_request` then takes about a millisecond."""
+    base = base_language(language)
+    return base in _sentences_by_language or base not in UNDERSTOOD_LANGUAGES
 
 
 def match_request(text: str, language: str) -> MemoryRequest | None:
@@ -164,7 +169,7 @@ def parse_yes_no(text: str, language: str) -> bool | None:
 @cache
 def _compile_answer_patterns(language: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
     """Return the patterns for yes and for no: one or more of their phrases, with or without "please"."""
-    data = _load_sentences_file().get(language, {})
+    data = load_language(language).get("memory", {})
     please = _any_of([*data.get("please", ()), *data.get("thanks", ())])
     yes, no = _any_of([*_YES_WORDS, *data.get("yes", ())]), _any_of([*_NO_WORDS, *data.get("no", ())])
     return re.compile(_build_answer_pattern(yes, please)), re.compile(_build_answer_pattern(no, please))
@@ -226,15 +231,8 @@ def _could_be_fact(text: str, said: str, *, may_be_question: bool = False) -> bo
     return len(text.split()) >= _MIN_FACT_WORDS and (may_be_question or not is_question(said))
 
 
-@cache
-def _load_sentences_file() -> dict[str, dict[str, Any]]:
-    path = Path(__file__).with_name("memory_sentences.json")
-    languages: dict[str, dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
-    return languages
-
-
 def _load_templates(language: str) -> _SentenceTemplates | None:
-    data = _load_sentences_file().get(language)
+    data = load_language(language).get("memory")
     if data is None:
         return None
     lists = {name: {"values": data[name]} for name in _LIST_SLOTS if name in data}
@@ -300,9 +298,6 @@ class MemoryAnswerer:
     async def answer_input(self) -> MemoryAnswer | None:
         """Carry out the input's request and return the answer, or None if the input is not a request to memory."""
         text, language = self.speaker.text, self.speaker.language
-        if not are_sentences_loaded(language):
-            # The first sentence in a language loads its templates from disk, so it is matched in a thread first.
-            await self.hass.async_add_executor_job(match_request, text, language)
         forgets = self.dialog.last_answer.is_forgetting
         try:
             reply = await self._async_handle_yes_no() if self.dialog.last_answer.on_yes else None

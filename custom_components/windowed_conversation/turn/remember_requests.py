@@ -9,16 +9,25 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, tzinfo
 from enum import StrEnum
 from functools import cache, partial
-import json
-from pathlib import Path
 import re
 import time
 from types import EllipsisType
 from typing import NamedTuple
 
-from ..memory import Fact, LostRows, Memory, MemoryFull, RecallHit, Words, clean_fact, clean_text, join_lines
+from ..memory import (
+    Fact,
+    LostRows,
+    Memory,
+    MemoryFull,
+    RecallHit,
+    Words,
+    base_language,
+    clean_fact,
+    clean_text,
+    join_lines,
+)
 from .recall import HOME_LABEL, SUMMARY_LABEL
-from .speaker import Speaker, base_language, is_about_speaker
+from .speaker import Speaker, is_about_speaker, load_language
 
 # The maximum number of facts to read out at a time, and to name if several facts match.
 _MAX_FACTS_READ = 7
@@ -357,8 +366,7 @@ def _parse_fact_parts(text: str, patterns: tuple[re.Pattern[str], re.Pattern[str
 @cache
 def _load_update_patterns(language: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
     """Return the pattern of phrases that announce a change, and the pattern of days, times and numbers."""
-    languages = json.loads(Path(__file__).with_name("fact_updates.json").read_text(encoding="utf-8"))
-    lists = languages.get(language, {"changes": (), "values": ""})
+    lists = load_language(language).get("updates", {"changes": (), "values": ""})
     changes = "|".join(re.escape(clean_text(each)) for each in lists["changes"]) or "(?!)"
     values = [re.escape(each) + (".*" if len(each) >= _MIN_STEM_CHARS else "") for each in lists["values"].split()]
     return re.compile(rf"\b(?:{changes})\b"), re.compile("|".join((r".*\d.*", *values)))
