@@ -59,4 +59,4 @@ def test_home_assistant_hears_that_memory_asks(path: Path) -> None:
     asked = {key: text for key, text in read(path)["common"].items() if key.startswith(("memory_ask", "memory_go_on"))}
 
     assert len(asked) == 4
-    assert [key for key, text in asked.items() if not text.endswith("?")] == []
+    assert [key for key, text in asked.items() if not text.endswith(("?", "？"))] == []

@@ -3,12 +3,15 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 import logging
 import math
+import re
 import traceback
 
 from homeassistant.core import HomeAssistant
 from homeassistant.exceptions import HomeAssistantError, ServiceValidationError, Unauthorized
+from homeassistant.generated.languages import LANGUAGES
 from homeassistant.helpers.intent import IntentResponseErrorCode
 from homeassistant.helpers.translation import async_get_translations
 from homeassistant.util.language import matches
@@ -20,11 +23,15 @@ from ..turn import errors as turn
 from ..window import MAX_TOKENS
 
 # The languages that have spoken texts, see `translations/`. The first one is the fallback.
-SPOKEN_LANGUAGES = ("en", "da", "de", "es", "fr", "it", "nl", "pl", "pt", "pt-BR", "sv")
+SPOKEN_LANGUAGES = ("en", "da", "de", "es", "fr", "it", "nl", "pl", "pt", "pt-BR", "sv", "zh-Hans")
+_HOME_ASSISTANT_LANGUAGES = tuple(sorted(LANGUAGES))
 
-# The Polish plural rule: "few" is for counts that end in 2 to 4, except those that end in 12 to 14.
-_POLISH_FEW_DIGITS = range(2, 5)
-_POLISH_TEENS = range(12, 15)
+# Codes for Chinese in traditional characters. Speech engines name a region or a language instead of the script.
+_TRADITIONAL_CHINESE_PATTERN = re.compile("hant|hk|mo|tw|yue", re.IGNORECASE)
+
+# Counts that take the form "few" in Slavic languages, and those that end alike but do not.
+_SLAVIC_FEW_DIGITS = range(2, 5)
+_SLAVIC_TEENS = range(11, 15)
 
 _MINUTE_SECONDS, _HOUR_SECONDS = 60, 60 * 60
 
@@ -38,17 +45,30 @@ async def async_get_spoken_text(hass: HomeAssistant, language: str, category: st
 
     Returns the key itself if the text does not exist.
     """
-    nearest = next(iter(matches(language, SPOKEN_LANGUAGES, hass.config.country)), SPOKEN_LANGUAGES[0])
+    nearest = find_nearest_language(language, hass.config.country, SPOKEN_LANGUAGES)
     texts = await async_get_translations(hass, nearest, category, [DOMAIN])
     return texts.get(f"component.{DOMAIN}.{category}.{key}", key)
 
 
+@lru_cache(maxsize=64)
+def find_nearest_language(
+    language: str, country: str | None, languages: tuple[str, ...] = _HOME_ASSISTANT_LANGUAGES
+) -> str:
+    """Return the one of these languages that is nearest to a code such as "zh-cn" or "no", or "en" if none is near."""
+    base = base_language(language)
+    if base == "zh":
+        language = "zh-Hant" if _TRADITIONAL_CHINESE_PATTERN.search(language) else "zh-Hans"
+    return next((near for each in (language, base) for near in matches(each, languages, country)), "en")
+
+
 def plural_form(language: str, count: int) -> str:
     """Return the plural form that a text takes for a count in a spoken language: "one", "few" or "other"."""
-    base = base_language(language)
-    if count == 1 or (base == "fr" and count == 0):
+    base, last_digit, is_teen = base_language(language), count % 10, count % 100 in _SLAVIC_TEENS
+    if count == 1 or (base == "fr" and count == 0) or (base == "uk" and last_digit == 1 and not is_teen):
         return "one"
-    return "few" if base == "pl" and count % 10 in _POLISH_FEW_DIGITS and count % 100 not in _POLISH_TEENS else "other"
+    if base in ("pl", "uk"):
+        return "few" if last_digit in _SLAVIC_FEW_DIGITS and not is_teen else "other"
+    return "few" if base == "cs" and count in _SLAVIC_FEW_DIGITS else "other"
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +173,8 @@ async def async_get_error_phrase(hass: HomeAssistant, language: str, failure: Er
 
 async def async_get_done_phrase(hass: HomeAssistant, language: str) -> str:
     """Return Home Assistant's own translation of "done", spoken after an action if the model adds no text."""
-    translations = await async_get_translations(hass, language, "conversation", ["conversation"])
+    nearest = find_nearest_language(language, hass.config.country)
+    translations = await async_get_translations(hass, nearest, "conversation", ["conversation"])
     return translations.get("component.conversation.conversation.agent.done", "Done")
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from ..memory import RecallQuery, base_language
 from .recall import MAX_RECALL_HITS
 from .routing import is_question
-from .speaker import Speaker, load_language
+from .speaker import Speaker, get_word_boundary, load_language
 
 _MAX_AGO = 400
 _MAX_DIGITS = 4
@@ -111,8 +111,12 @@ def _load_phrases(language: str) -> tuple[tuple[re.Pattern[str], _DayFinder, boo
     ]
     for unit, find_last in _FIND_LAST_BY_UNIT.items():
         finders += [(phrase, partial(_find_last, find_last, count), True) for phrase, count in phrases[unit].items()]
+    edge = get_word_boundary(language)
     return tuple(
-        [(re.compile(rf"\b(?:{pattern})\b", re.IGNORECASE), find, is_removed) for pattern, find, is_removed in finders]
+        [
+            (re.compile(f"{edge}(?:{pattern}){edge}", re.IGNORECASE), find, is_removed)
+            for pattern, find, is_removed in finders
+        ]
     )
 
 

@@ -24,11 +24,7 @@ _PREPOSITIONS = frozenset(["a", "at", "à", "de", "di", "da", "um", "bis", "ab",
 
 _WORD_PATTERN = re.compile(r"\w+")
 
-_UNSPACED_LANGUAGES = ("ja", "zh")
 _NEGATION_WORDS = {"no", "non", "não", "nie"}
-
-# "We" in scripts without spaces, which begins with the character for "I".
-_WE_PATTERN = re.compile("我们|我們|私たち|僕たち|俺たち")
 
 # The minimum share of a fact's words that its quote must contain; the model may phrase the rest freely.
 _MIN_SUPPORT_SHARE = 0.5
@@ -44,6 +40,11 @@ def load_language(language: str) -> Mapping[str, Any]:
 def _read_language(base: str) -> Mapping[str, Any]:
     data: dict[str, Any] = json.loads((_LANGUAGES_FOLDER / f"{base}.json").read_text(encoding="utf-8"))
     return data
+
+
+def get_word_boundary(language: str) -> str:
+    """Return the pattern for the beginning or end of a word. It is empty for a script that does not separate words."""
+    return "" if load_language(language).get("unspaced") else r"\b"
 
 
 @cache
@@ -104,19 +105,25 @@ def is_about_speaker(text: str, language: str) -> bool:
     words = clean_text(text).split()
     if not pronouns or not words:
         return not pronouns
-    if base in _UNSPACED_LANGUAGES:
-        return not pronouns.isdisjoint(_WE_PATTERN.sub("", text))
+    if pattern := load_language(base).get("first_person_pattern"):
+        return re.search(pattern, text) is not None
     first = words[1] if words[0] in _NEGATION_WORDS and len(words) > 1 else words[0]
     own_words = pronouns | _load_words(base, "first_person")
     return not own_words.isdisjoint(words) or first in _load_words(base, "first_person_at_start")
 
 
 def is_instruction(text: str, language: str) -> bool:
-    """Return whether a text to announce begins with a question or a condition."""
+    """Return whether a text to announce is a question or a condition, by its first word.
+
+    In a script that does not separate words, the word may be anywhere.
+    """
+    question_words = _load_words(base_language(language), "question_words")
+    if not get_word_boundary(language):
+        return any(word in text for word in question_words)
     words = _WORD_PATTERN.findall(text.casefold())
     if words and words[0] in _PREPOSITIONS:
         words = words[1:]
-    return bool(words) and words[0] in _load_words(base_language(language), "question_words")
+    return bool(words) and words[0] in question_words
 
 
 def is_quote_from(quote: str, said: str) -> bool:
