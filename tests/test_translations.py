@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from custom_components.windowed_conversation.bridge.errors import SPOKEN_LANGUAGES
-from custom_components.windowed_conversation.bridge.memory_answers import _load_sentences_file
-from custom_components.windowed_conversation.turn.speaker import base_language
+from custom_components.windowed_conversation.memory import base_language
+from custom_components.windowed_conversation.turn.speaker import UNDERSTOOD_LANGUAGES
 
 from .repository_files import PACKAGE, TEXTS, calls
 from .translations.check import check_language
@@ -23,9 +23,8 @@ COMPLETE_LANGUAGES = {"en"}
 
 # Home Assistant takes an answer that ends like this for a question, and listens for the reply.
 QUESTION_MARKS = ("?", ";", "？")
-# Texts to recognize what is said, by language, and keys that only some languages need for their grammar.
-SPEECH_DATA = ["bridge/memory_sentences", "turn/fact_updates", "turn/recall_words", "turn/relative_dates"]
-OPTIONAL_SPEECH_KEYS = {"clause", "forget_clause", "me", "remember_clause"}
+# Texts to recognize sentences, which only some languages need for their grammar.
+OPTIONAL_SPEECH_KEYS = {"clause", "forget", "forget_clause", "me", "remember_clause"}
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -39,7 +38,7 @@ def test_every_translation_is_spoken() -> None:
 
 
 def test_a_language_that_memory_understands_is_one_that_it_speaks() -> None:
-    assert set(_load_sentences_file()) <= PATH_BY_LANGUAGE.keys()
+    assert set(map(base_language, PATH_BY_LANGUAGE)) == UNDERSTOOD_LANGUAGES
 
 
 @pytest.mark.parametrize("path", OTHERS)
@@ -82,15 +81,8 @@ def test_home_assistant_hears_that_memory_asks(path: Path) -> None:
     assert [key for key, text in asked.items() if not text.endswith(QUESTION_MARKS)] == []
 
 
-@pytest.mark.parametrize("name", SPEECH_DATA)
-def test_speech_data_has_the_languages_whose_sentences_memory_understands(name: str) -> None:
-    assert read(PACKAGE / f"{name}.json").keys() == _load_sentences_file().keys()
-    assert read(PACKAGE / f"{name}.json").keys() <= {base_language(language) for language in SPOKEN_LANGUAGES}
+@pytest.mark.parametrize("section", ["memory", "past", "updates"])
+def test_what_is_understood_has_the_same_keys_in_every_language(section: str) -> None:
+    texts = [read(path)[section] for path in sorted((PACKAGE / "languages").glob("*.json"))]
 
-
-@pytest.mark.parametrize("name", SPEECH_DATA)
-def test_speech_data_has_the_same_keys_in_every_language(name: str) -> None:
-    texts = read(PACKAGE / f"{name}.json").values()
-    keys = [frozenset(each if isinstance(each, dict) else ()) - OPTIONAL_SPEECH_KEYS for each in texts]
-
-    assert len(set(keys)) == 1
+    assert len({frozenset(each) - OPTIONAL_SPEECH_KEYS for each in texts}) == 1

@@ -23,6 +23,7 @@ from .agents.store import async_get_store, async_start_store
 from .bridge.account import async_create_provider
 from .bridge.errors import build_translated_error, describe_error
 from .bridge.home_states import async_acquire_home_states
+from .bridge.memory_answers import async_load_sentences
 from .bridge.memory_tools import MemoryAPI
 from .bridge.overview import async_acquire_overview
 from .bridge.persons import async_copy_device_owners
@@ -54,6 +55,7 @@ async def async_setup(hass: HomeAssistant, config: ConfigType) -> bool:
 
 async def async_setup_entry(hass: HomeAssistant, entry: AccountConfigEntry) -> bool:
     """Set up an account and its agents. Does not wait for the account's server: local commands do not need it."""
+    await async_load_sentences(hass, hass.config.language)
     async with async_get_closing_lock(hass):
         _async_clean_up_removed(hass)
     async_copy_device_owners(hass, entry)

@@ -17,6 +17,7 @@ from .agents.agent import AccountConfigEntry, Agent
 from .agents.hand_over import async_fire_lost_answers
 from .agents.turns import async_take_turn
 from .bridge.local_intents import async_keep_sentences_prepared, async_prepare_sentences
+from .bridge.memory_answers import async_load_sentences
 from .const import SUBENTRY_CONVERSATION
 from .entity import AgentEntity
 from .turn.routing import RoutingMode
@@ -61,11 +62,12 @@ class WindowedConversationEntity(AgentEntity, ConversationEntity):
 
     @override
     async def async_prepare(self, language: str | None = None) -> None:
-        """Give the next turn a head start, and load Home Assistant's sentences before they are needed.
+        """Give the next turn a head start, and load our and Home Assistant's sentences before they are needed.
 
         A pipeline calls this when it begins to recognize speech.
         """
         self.agent.give_head_start()
+        await async_load_sentences(self.hass, language or self.hass.config.language)
         if self.agent.config.routing is not RoutingMode.MODEL_ONLY:
             await async_prepare_sentences(self.hass, language)
 

@@ -1,4 +1,7 @@
-"""Everyday sentences that do not concern memory. The selection is the same on every run."""
+"""Everyday sentences that do not concern memory. The selection is the same on every run.
+
+A language has sentences of its own in `tests/routing`, or a file of them in `ordinary/`.
+"""
 
 import json
 from pathlib import Path
@@ -8,16 +11,27 @@ from typing import Any
 from tests.routing.official import draw
 from tests.routing.own_sets import LANGUAGES, file_of, full_home, own, read_empty_home_set
 
-_HOMES = json.loads(Path(__file__).with_name("ordinary_homes.json").read_text("utf-8"))
+_FOLDER = Path(__file__).parent
+_HOMES = json.loads((_FOLDER / "ordinary_homes.json").read_text("utf-8"))
 
 
 def ordinary_sentences(language: str, count: int) -> list[str]:
-    """Return up to `count` sentences: at most half from our own test sets, the rest from Home Assistant's templates."""
+    """Return up to `count` sentences: those of the language's file, or at most half from our own test sets.
+
+    The rest is drawn from Home Assistant's templates.
+    """
+    if (_FOLDER / "ordinary" / f"{language}.txt").exists():
+        ours = (_FOLDER / "ordinary" / f"{language}.txt").read_text("utf-8").splitlines()
+        drawn = [] if len(ours) >= count else _draw(language, count)
+        return list(dict.fromkeys([*ours, *drawn]))[:count]
     ours = _ours(language)
     some = Random(1).sample(ours, min(len(ours), count // 2))
+    return list(dict.fromkeys([*some, *_draw(language, count)]))[:count]
+
+
+def _draw(language: str, count: int) -> list[str]:
     file = file_of(language) if language in LANGUAGES else _file(_HOMES[language])
-    drawn = [each.sentence for each in draw(full_home(file), file, count)]
-    return list(dict.fromkeys([*some, *drawn]))[:count]
+    return [each.sentence for each in draw(full_home(file), file, count)]
 
 
 def _ours(language: str) -> list[str]:

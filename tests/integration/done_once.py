@@ -6,6 +6,7 @@ test's time.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import wraps
 from typing import Any
 from unittest.mock import patch
 
@@ -21,6 +22,7 @@ def cache_setup() -> Iterator[None]:
     parsed: dict[bytes, Intents] = {}
     versions: dict[str, str | None] = {}
 
+    @wraps(parse)
     def from_dict(sentences: dict[str, Any]) -> Intents:
         text = json_bytes(sentences)
         if text not in parsed:

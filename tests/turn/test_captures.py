@@ -5,11 +5,11 @@ import pytest
 from custom_components.windowed_conversation.turn.routing import (
     has_no_required_word,
     have_same_words,
-    is_instruction,
     is_question,
     is_unlikely_name,
     is_word_cut,
 )
+from custom_components.windowed_conversation.turn.speaker import is_instruction
 
 
 @pytest.mark.parametrize(

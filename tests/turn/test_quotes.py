@@ -87,6 +87,8 @@ def test_a_fact_that_its_quote_does_not_say_is_not_taken(fact: str, quote: str) 
         ("sv", "min syster kommer på söndag"),
         ("da", "jeg hedder Ada"),
         ("zh", "我对花生过敏"),
+        ("ja", "私はナッツアレルギーだ"),
+        ("ja", "コーヒーが好き"),
         ("xx", "nobody knows this language"),
     ],
 )
@@ -109,6 +111,8 @@ def test_a_text_speaks_of_its_speaker(language: str, text: str) -> None:
         ("sv", "katten i huset heter Mimi"),
         ("da", "katten i huset hedder Mimi"),
         ("zh", "我们家的猫叫小花"),
+        ("ja", "私たちの猫はミケです"),
+        ("ja", "娘は卵アレルギーだ"),
     ],
 )
 def test_a_text_speaks_of_the_home(language: str, text: str) -> None:

@@ -19,7 +19,7 @@ from ..bridge.errors import log_fault
 from ..bridge.memory_tools import async_get_home_languages
 from ..bridge.turn_report import async_fire_turn_event
 from ..const import DOMAIN, Learning
-from ..memory import Fact, MemoryUnavailable, PastTurn, TurnRecord
+from ..memory import Fact, MemoryUnavailable, PastTurn, TurnRecord, base_language
 from ..providers import CONNECTION_ERRORS, ProviderError
 from ..turn.attempts import Attempt
 from ..turn.context import extract_user_text
@@ -27,7 +27,7 @@ from ..turn.errors import TurnError
 from ..turn.limits import find_window_shortfall
 from ..turn.model import Model, Question
 from ..turn.routing import Route, RoutingMode, Scope
-from ..turn.speaker import base_language, is_about_speaker
+from ..turn.speaker import is_about_speaker
 from ..turn.summary import ask_for_search_words
 from ..window import QUESTION, Message
 from .agent import Agent, async_find_agent, async_notify_servers

@@ -18,7 +18,16 @@ from ..bridge.errors import log_fault
 from ..bridge.persons import async_find_person
 from ..bridge.turn_report import async_fire_learned_event
 from ..const import Learning
-from ..memory import LEARNED_SOURCE, Memory, MemoryUnavailable, PastTurn, Summary, TurnRecord, join_lines
+from ..memory import (
+    LEARNED_SOURCE,
+    Memory,
+    MemoryUnavailable,
+    PastTurn,
+    Summary,
+    TurnRecord,
+    base_language,
+    join_lines,
+)
 from ..memory.learning import MAX_QUOTES, prove_quotes
 from ..providers import AnswerSchema, ProviderError
 from ..turn.attempts import Attempt, Purpose
@@ -26,7 +35,7 @@ from ..turn.errors import TurnError
 from ..turn.model import Model, Question
 from ..turn.remember_requests import build_stated_fact, remember_fact
 from ..turn.routing import Scope
-from ..turn.speaker import Speaker, base_language, is_supported_by
+from ..turn.speaker import Speaker, is_supported_by
 from ..turn.summary import DataDemand, ask_for_data
 from ..window import Message
 from .agent import Agent

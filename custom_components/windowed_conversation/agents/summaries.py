@@ -10,6 +10,7 @@ from uuid import uuid7
 from homeassistant.helpers import llm
 
 from ..bridge.errors import log_fault
+from ..bridge.memory_answers import async_load_sentences
 from ..bridge.persons import async_find_person
 from ..bridge.turn_report import async_fire_summary_event
 from ..memory import Summary, TurnRecord, TurnText
@@ -206,7 +207,10 @@ async def _async_store_summary(agent: Agent, key: str, passage: SummaryInput, te
     window = WindowKey.parse(key)
     person = await async_find_person(agent.hass, window.user)
     shown = [each for each in passage.selected(agent.config.excluded_tags) if each.messages[0].content != QUESTION]
-    if not shown or (person is None and _mentions_speaker(shown, {language, agent.hass.config.language})):
+    languages = {language, agent.hass.config.language}
+    for each in languages:
+        await async_load_sentences(agent.hass, each)
+    if not shown or (person is None and _mentions_speaker(shown, languages)):
         return
     store.async_queue_record(
         Summary(

@@ -24,6 +24,7 @@ from ..bridge.chat_log import (
 )
 from ..bridge.errors import async_get_error_phrase, describe_error, format_next_sentence, get_error_key, log_fault
 from ..bridge.local_intents import LocalAnswerer, get_speech
+from ..bridge.memory_answers import are_sentences_loaded, async_load_sentences
 from ..bridge.persons import async_find_speaker, async_get_device_owners
 from ..bridge.turn_report import async_trace_turn, build_answer_attributes
 from ..turn.errors import ConversationBusy, IdTooLong
@@ -48,6 +49,8 @@ _FAULT_MESSAGE = "A turn failed in an unexpected way"
 
 async def async_take_turn(agent: Agent, entity_id: str, user_input: ConversationInput) -> ConversationResult:
     """Answer an input as the next turn of its conversation. If the turn cannot begin, answer with an error."""
+    if not are_sentences_loaded(user_input.language):
+        await async_load_sentences(agent.hass, user_input.language)
     try:
         check_id(user_input.conversation_id or "")
         with async_open_session(agent.hass, user_input) as session:

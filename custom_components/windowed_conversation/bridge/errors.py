@@ -3,24 +3,31 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 import logging
 import math
+import re
 import traceback
 
 from homeassistant.core import HomeAssistant
 from homeassistant.exceptions import HomeAssistantError, ServiceValidationError, Unauthorized
+from homeassistant.generated.languages import LANGUAGES
 from homeassistant.helpers.intent import IntentResponseErrorCode
 from homeassistant.helpers.translation import async_get_translations
 from homeassistant.util.language import matches
 
 from .. import providers
 from ..const import DOMAIN
+from ..memory import base_language
 from ..turn import errors as turn
-from ..turn.speaker import base_language
 from ..window import MAX_TOKENS
 
 # The languages that have spoken texts, see `translations/`. The first one is the fallback.
-SPOKEN_LANGUAGES = ("en", "da", "de", "es", "fr", "it", "nl", "pl", "pt", "pt-BR", "sv")
+SPOKEN_LANGUAGES = ("en", "da", "de", "es", "fr", "it", "nl", "pl", "pt", "pt-BR", "sv", "ja", "zh-Hans")
+_HOME_ASSISTANT_LANGUAGES = tuple(sorted(LANGUAGES))
+
+# Codes for Chinese in traditional characters. Speech engines name a region or a language instead of the script.
+_TRADITIONAL_CHINESE_PATTERN = re.compile("hant|hk|mo|tw|yue", re.IGNORECASE)
 
 # Slavic plural rules: "few" is for 2 to 4, in Polish and Ukrainian also for counts that end in them, except 12 to 14.
 _FEW = range(2, 5)
@@ -38,9 +45,20 @@ async def async_get_spoken_text(hass: HomeAssistant, language: str, category: st
 
     Returns the key itself if the text does not exist.
     """
-    nearest = next(iter(matches(language, SPOKEN_LANGUAGES, hass.config.country)), SPOKEN_LANGUAGES[0])
+    nearest = find_nearest_language(language, hass.config.country, SPOKEN_LANGUAGES)
     texts = await async_get_translations(hass, nearest, category, [DOMAIN])
     return texts.get(f"component.{DOMAIN}.{category}.{key}", key)
+
+
+@lru_cache(maxsize=64)
+def find_nearest_language(
+    language: str, country: str | None, languages: tuple[str, ...] = _HOME_ASSISTANT_LANGUAGES
+) -> str:
+    """Return the one of these languages that is nearest to a code such as "zh-cn" or "no", or "en" if none is near."""
+    base = base_language(language)
+    if base == "zh":
+        language = "zh-Hant" if _TRADITIONAL_CHINESE_PATTERN.search(language) else "zh-Hans"
+    return next((near for each in (language, base) for near in matches(each, languages, country)), "en")
 
 
 def plural_form(language: str, count: int) -> str:
@@ -163,7 +181,8 @@ async def async_get_error_phrase(hass: HomeAssistant, language: str, failure: Er
 
 async def async_get_done_phrase(hass: HomeAssistant, language: str) -> str:
     """Return Home Assistant's own translation of "done", spoken after an action if the model adds no text."""
-    translations = await async_get_translations(hass, language, "conversation", ["conversation"])
+    nearest = find_nearest_language(language, hass.config.country)
+    translations = await async_get_translations(hass, nearest, "conversation", ["conversation"])
     return translations.get("component.conversation.conversation.agent.done", "Done")
 
 

@@ -10,7 +10,6 @@ from homeassistant.components import conversation
 from homeassistant.components.homeassistant.exposed_entities import async_listen_entity_updates, async_should_expose
 from homeassistant.const import EVENT_CORE_CONFIG_UPDATE, EVENT_STATE_CHANGED
 from homeassistant.core import CALLBACK_TYPE, Event, EventStateChangedData, HomeAssistant, State, callback
-from homeassistant.generated.languages import LANGUAGES
 from homeassistant.helpers import area_registry as ar, device_registry as dr, entity_registry as er
 from homeassistant.helpers.event import async_call_later
 from homeassistant.helpers.translation import async_get_translations
@@ -19,6 +18,7 @@ from homeassistant.util.hass_dict import HassKey
 from ..const import DOMAIN
 from ..turn.home import Home, KindNames
 from ..turn.state_text import EntityState, area_name, classify_state, entity_kind, format_name, state_text
+from .errors import find_nearest_language
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -105,9 +105,8 @@ class HomeStates:
         """Schedule loading the names of entity kinds in these languages and the home's, for later sentences."""
         before = len(self._languages)
         for each in (*languages, self._hass.config.language):
-            language = each if each in LANGUAGES else each.partition("-")[0]
-            if language in LANGUAGES and len(self._languages) < _MAX_NAME_LANGUAGES:
-                self._languages[language] = None
+            if len(self._languages) < _MAX_NAME_LANGUAGES:
+                self._languages[find_nearest_language(each, self._hass.config.country)] = None
         if len(self._languages) > before:
             self._hass.async_create_background_task(self.async_load_kind_names(), "names of kinds of entities")
 

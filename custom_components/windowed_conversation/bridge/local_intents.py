@@ -32,6 +32,7 @@ from homeassistant.helpers.intent import INTENT_NEVERMIND, IntentResponse, Inten
 from ..turn import routing
 from ..turn.errors import LocalAnswerFailed
 from ..turn.routing import WRONG_MATCH_REASONS, RouteReason, Situation
+from ..turn.speaker import is_instruction
 from ..window import Message
 from .chat_log import async_ask_agent, convert_contents
 from .memory_answers import MemoryAnswerer
@@ -89,7 +90,7 @@ async def _check_person_place(hass: HomeAssistant, user_input: ConversationInput
 
 
 async def _check_new_item(hass: HomeAssistant, user_input: ConversationInput, text: str) -> RouteReason | None:
-    is_asked = routing.is_question(user_input.text) or routing.is_instruction(text, user_input.language)
+    is_asked = routing.is_question(user_input.text) or is_instruction(text, user_input.language)
     return RouteReason.LONG_ITEM if routing.is_unlikely_name(text) or is_asked else None
 
 
@@ -101,7 +102,7 @@ async def _check_listed_item(hass: HomeAssistant, user_input: ConversationInput,
 async def _check_message(hass: HomeAssistant, user_input: ConversationInput, text: str) -> RouteReason | None:
     if not _has_other_satellite(hass, user_input.device_id):
         return RouteReason.NOBODY_HEARS
-    return RouteReason.INSTRUCTION if routing.is_instruction(text, user_input.language) else None
+    return RouteReason.INSTRUCTION if is_instruction(text, user_input.language) else None
 
 
 async def _check_new_timer(hass: HomeAssistant, user_input: ConversationInput, text: str) -> RouteReason | None:

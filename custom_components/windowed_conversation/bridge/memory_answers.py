@@ -1,14 +1,12 @@
-"""Answers to memory requests without a model: requests in ten languages, matched with hassil templates.
+"""Answers to memory requests without a model: requests in many languages, matched with hassil templates.
 
 "Remember to buy milk" is a task and not a fact, so it is not matched here: to-do lists, reminders or a model handle it.
 """
 
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache, partial
-import json
-from pathlib import Path
 import re
 from typing import Any, Protocol
 
@@ -17,7 +15,7 @@ from hassil.recognize import RecognizeResult, recognize_all
 from homeassistant.core import HomeAssistant
 from homeassistant.util import dt as dt_util
 
-from ..memory import MAX_FACT_CHARS, Memory, MemoryUnavailable
+from ..memory import MAX_FACT_CHARS, Memory, MemoryUnavailable, base_language, split_words
 from ..turn.forgetting import forget_everything, forget_fact
 from ..turn.remember_requests import (
     MemoryDialog,
@@ -31,7 +29,7 @@ from ..turn.remember_requests import (
     remember_statement,
 )
 from ..turn.routing import is_question
-from ..turn.speaker import Speaker, base_language
+from ..turn.speaker import UNDERSTOOD_LANGUAGES, Speaker, get_word_boundary, load_language
 from .errors import async_get_spoken_text, plural_form
 
 # A function that runs work which forgets, and removes the forgotten text from windows and prompts as well. Raises
@@ -41,11 +39,13 @@ type ForgetCallback = Callable[[Callable[[Memory], MemoryReply]], Coroutine[Any,
 # A longer text is too complex for templates and is passed to the model.
 _MAX_REQUEST_CHARS = MAX_FACT_CHARS + 100
 
-# A subject needs this many words, because "forget that please" names none.
+# A subject needs this many words, because "forget that please" names none. In a script that does not separate words, a
+# word has about two characters.
 _MIN_FACT_WORDS = 2
+_UNSPACED_WORD_CHARS = 2
 
 # Punctuation and spaces that may surround a clause, in several languages.
-_STRIPPABLE_CHARS = " \t\r\n.,;:!?¡¿…\"'“”„«»‘’-–—"  # noqa: RUF001 - of several scripts
+_STRIPPABLE_CHARS = " \t\r\n.,;:!?¡¿…\"'“”„«»‘’-–—。，、；：！？「」『』　"  # noqa: RUF001 - of several scripts
 
 _APOSTROPHE_TABLE = str.maketrans("’‘ʼ", "'''")  # noqa: RUF001 - of several scripts
 
@@ -61,18 +61,19 @@ _LIST_SLOTS = ("me", _POLITE_SLOT)
 _TEMPLATES_WITHOUT_TEXT = ("known", "learned", "hears")
 
 # Accepted as a yes and as a no in every language.
-_YES_WORDS = ("yes", "ok", "okay")
-_NO_WORDS = ("no",)
+_ANSWERS = {"yes": ("yes", "ok", "okay"), "no": ("no",)}
 
 # hassil cannot match "corrige ça : ..." because of the space before the colon. The length of the sentence must not
 # change, because spans refer to it.
 _SPACED_COLON_PATTERN = re.compile(r"\s([:;])")
 
+_COLON_PATTERN = re.compile("[:：]")  # noqa: RUF001 - of several scripts
 _WORD_PATTERN = re.compile(r"[\w']+")
 _NO_REQUEST_INTENT = "nothing"
 _sentences_by_language: dict[str, _SentenceTemplates] = {}
 _NOTHING_KNOWN = MemoryReply(ReplyKey.NOTHING_KNOWN)
-_SENTENCE_ENDINGS = (".", "?", "!")
+_SENTENCE_ENDINGS = (".", "?", "!", "。", "？", "！")  # noqa: RUF001 - of several scripts
+_MARKS = {"stop": ".", "gap": " ", "separator": "; ", "quotes": '""'}
 _UNQUOTED_PHRASES = (ReplyKey.REMEMBERED_OWN_CLAUSE, ReplyKey.REMEMBERED_HOME_CLAUSE)
 
 
@@ -123,7 +124,7 @@ class _SentenceTemplates:
     Every sentence contains a `trigger_pattern`, which is searched for first because that is fast. `heading_intents` are
     templates that precede a colon. `clause_pattern` matches the beginning of a clause where the same words could also
     introduce an infinitive: "kom ihåg att". `please` matches politeness before or after a captured text, and
-    `word_for_me` is the word for "me".
+    `word_for_me` is the word for "me". `character_table` replaces variants of a character by the one in the templates.
     """
 
     trigger_pattern: re.Pattern[str]
@@ -132,11 +133,19 @@ class _SentenceTemplates:
     clause_pattern: re.Pattern[str]
     please: re.Pattern[str]
     word_for_me: str
+    character_table: Mapping[int, int]
+
+
+async def async_load_sentences(hass: HomeAssistant, language: str) -> None:
+    """Load what is understood in a language, if it is not loaded yet. Later sentences need no file and no parser."""
+    if not are_sentences_loaded(language):
+        await hass.async_add_executor_job(_load_templates, base_language(language))
 
 
 def are_sentences_loaded(language: str) -> bool:
-    """Return whether a language is loaded. `match_request` then takes about a millisecond, otherwise much longer."""
-    return base_language(language) in _sentences_by_language
+    """Return whether a language is loaded, or has nothing to load. `match_request` then takes about a millisecond."""
+    base = base_language(language)
+    return base in _sentences_by_language or base not in UNDERSTOOD_LANGUAGES
 
 
 def match_request(text: str, language: str) -> MemoryRequest | None:
@@ -144,9 +153,12 @@ def match_request(text: str, language: str) -> MemoryRequest | None:
     language = base_language(language)
     sentences = _sentences_by_language.get(language) or _load_templates(language)
     said = text.strip()
-    if sentences is None or len(said) > _MAX_REQUEST_CHARS or not sentences.trigger_pattern.search(said):
+    if sentences is None or len(said) > _MAX_REQUEST_CHARS:
         return None
-    found = list(recognize_all(_SPACED_COLON_PATTERN.sub(r"\1 ", said.translate(_APOSTROPHE_TABLE)), sentences.intents))
+    plain = said.translate(sentences.character_table)
+    if not sentences.trigger_pattern.search(plain):
+        return None
+    found = list(recognize_all(_SPACED_COLON_PATTERN.sub(r"\1 ", plain), sentences.intents))
     if _NO_REQUEST_INTENT in [each.intent.name for each in found]:
         return None
     # The shortest captured text wins, because its template matches more of the sentence literally.
@@ -168,20 +180,19 @@ def parse_yes_no(text: str, language: str) -> bool | None:
 @cache
 def _compile_answer_patterns(language: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
     """Return the patterns for yes and for no: one or more of their phrases, with or without "please"."""
-    data = _load_sentences_file().get(language, {})
-    please = _any_of([*data.get("please", ()), *data.get("thanks", ())])
-    yes, no = _any_of([*_YES_WORDS, *data.get("yes", ())]), _any_of([*_NO_WORDS, *data.get("no", ())])
-    return re.compile(_build_answer_pattern(yes, please)), re.compile(_build_answer_pattern(no, please))
+    data = load_language(language).get("memory", {})
+    edge = get_word_boundary(language)
+    gap = " " if edge else " ?"
+    please = _any_of([*data.get("please", ()), *data.get("thanks", ())], edge)
+    answers = [_any_of([*always, *data.get(name, ())], edge) for name, always in _ANSWERS.items()]
+    yes, no = [re.compile(f"(?:{please}{gap})*{each}(?:{gap}(?:{each}|{please}))*") for each in answers]
+    return yes, no
 
 
-def _build_answer_pattern(answer: str, please: str) -> str:
-    return rf"(?:{please} )*{answer}(?: (?:{answer}|{please}))*"
-
-
-def _any_of(phrases: Iterable[str]) -> str:
-    """Return a pattern that matches any of these phrases as whole words. Without phrases it matches nothing."""
+def _any_of(phrases: Iterable[str], edge: str) -> str:
+    """Return a pattern that matches any of these phrases, up to the end of a word. Without phrases it matches none."""
     spoken = [" ".join(_WORD_PATTERN.findall(phrase.casefold())) for phrase in phrases]
-    return rf"(?:{'|'.join(sorted(map(re.escape, spoken), key=len, reverse=True)) or '(?!)'})\b(?!')"
+    return rf"(?:{'|'.join(sorted(map(re.escape, spoken), key=len, reverse=True)) or '(?!)'}){edge}(?!')"
 
 
 _KIND_BY_TEMPLATE = {
@@ -216,7 +227,8 @@ def _make_request(found: RecognizeResult, said: str, sentences: _SentenceTemplat
 
 
 def _match_heading(said: str, sentences: _SentenceTemplates) -> MemoryRequest | None:
-    heading, _, text = said.partition(":")
+    heading, *texts = _COLON_PATTERN.split(said, maxsplit=1)
+    text = texts[0] if texts else ""
     text = _strip_politeness(text, sentences.please)
     if not _could_be_fact(text, said) or not any(recognize_all(heading, sentences.heading_intents)):
         return None
@@ -228,18 +240,12 @@ def _strip_politeness(text: str, please: re.Pattern[str]) -> str:
 
 
 def _could_be_fact(text: str, said: str, *, may_be_question: bool = False) -> bool:
-    return len(text.split()) >= _MIN_FACT_WORDS and (may_be_question or not is_question(said))
-
-
-@cache
-def _load_sentences_file() -> dict[str, dict[str, Any]]:
-    path = Path(__file__).with_name("memory_sentences.json")
-    languages: dict[str, dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
-    return languages
+    more = sum((len(run) - 1) // _UNSPACED_WORD_CHARS for run, is_spaced in split_words(text) if not is_spaced)
+    return len(text.split()) + more >= _MIN_FACT_WORDS and (may_be_question or not is_question(said))
 
 
 def _load_templates(language: str) -> _SentenceTemplates | None:
-    data = _load_sentences_file().get(language)
+    data = load_language(language).get("memory")
     if data is None:
         return None
     lists = {name: {"values": data[name]} for name in _LIST_SLOTS if name in data}
@@ -248,6 +254,7 @@ def _load_templates(language: str) -> _SentenceTemplates | None:
         "lists": {**lists, **{name: {"wildcard": True} for name in _WILDCARD_SLOTS}},
         "expansion_rules": data["rules"],
         "skip_words": [*data["please"], *data["thanks"], *data["openers"]],
+        "settings": {"ignore_whitespace": not get_word_boundary(language)},
     }
     templates = {name: data[name] for name in (*_KIND_BY_TEMPLATE, _NO_REQUEST_INTENT) if name in data}
     _sentences_by_language[language] = _SentenceTemplates(
@@ -255,19 +262,21 @@ def _load_templates(language: str) -> _SentenceTemplates | None:
         _parse_intents(parts, templates),
         _parse_intents(parts, {"heading": data["heading"]}),
         re.compile(data.get("clause", "")),
-        _compile_politeness_pattern(data["please"], data["thanks"]),
+        _compile_politeness_pattern(data["please"], data["thanks"], get_word_boundary(language)),
         data["oneself"],
+        _APOSTROPHE_TABLE | str.maketrans(*data.get("variants", ("", ""))),
     )
     return _sentences_by_language[language]
 
 
-def _compile_politeness_pattern(please: list[str], thanks: list[str]) -> re.Pattern[str]:
+def _compile_politeness_pattern(please: list[str], thanks: list[str], edge: str) -> re.Pattern[str]:
     """Return a pattern for "please" before or after a captured text, and for thanks after it.
 
     Thanks are not removed at the beginning, because a fact may begin with them: "grazie a Luca ...".
     """
     before, after = "|".join(map(re.escape, please)), "|".join(map(re.escape, [*please, *thanks]))
-    return re.compile(rf"^(?:{before})\b\W*|(?:\W+|^)(?:{after})$", re.IGNORECASE)
+    gap = r"(?:\W+|^)" if edge else r"\W*"
+    return re.compile(rf"^(?:{before}){edge}\W*|{gap}(?:{after})$", re.IGNORECASE)
 
 
 def _parse_intents(parts: dict[str, Any], templates: dict[str, list[str]]) -> Intents:
@@ -305,9 +314,6 @@ class MemoryAnswerer:
     async def answer_input(self) -> MemoryAnswer | None:
         """Carry out the input's request and return the answer, or None if the input is not a request to memory."""
         text, language = self.speaker.text, self.speaker.language
-        if not are_sentences_loaded(language):
-            # The first sentence in a language loads its templates from disk, so it is matched in a thread first.
-            await self.hass.async_add_executor_job(match_request, text, language)
         forgets = self.dialog.last_answer.is_forgetting
         try:
             reply = await self._async_handle_yes_no() if self.dialog.last_answer.on_yes else None
@@ -345,12 +351,15 @@ class MemoryAnswerer:
         return await self.memory.async_change(work)
 
     async def _async_format_reply(self, reply: MemoryReply) -> str:
-        *before, last = [await self._async_format_sentence(each) for each in (reply, *reply.others)]
-        return " ".join([each if each.endswith(_SENTENCE_ENDINGS) else f"{each}." for each in before] + [last])
+        marks: Mapping[str, str] = load_language(self.speaker.language).get("marks", _MARKS)
+        *before, last = [await self._async_format_sentence(each, marks) for each in (reply, *reply.others)]
+        before = [each if each.endswith(_SENTENCE_ENDINGS) else f"{each}{marks['stop']}" for each in before]
+        return marks["gap"].join([*before, last])
 
-    async def _async_format_sentence(self, reply: MemoryReply) -> str:
+    async def _async_format_sentence(self, reply: MemoryReply, marks: Mapping[str, str]) -> str:
         text = await async_get_spoken_text(self.hass, self.speaker.language, "common", reply.phrase)
-        facts = "; ".join(reply.fact_texts if reply.phrase in _UNQUOTED_PHRASES else map(quote_text, reply.fact_texts))
+        quoted = [quote_text(each, marks["quotes"]) for each in reply.fact_texts]
+        facts = marks["separator"].join(reply.fact_texts if reply.phrase in _UNQUOTED_PHRASES else quoted)
         counts = await self._async_format_counts(reply.counts) if any(reply.counts) else ""
         return text.format(facts=facts, replaced=facts, more=reply.unnamed_count, counts=counts)
 

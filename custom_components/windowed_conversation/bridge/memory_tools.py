@@ -14,10 +14,10 @@ from homeassistant.util.json import JsonObjectType
 import probatio
 
 from ..const import DOMAIN, MEMORY_API_ID
-from ..memory import MAX_FACT_CHARS, MAX_QUOTE_CHARS, Memory, MemoryUnavailable
+from ..memory import MAX_FACT_CHARS, MAX_QUOTE_CHARS, Memory, MemoryUnavailable, base_language
 from ..turn.forgetting import FORGET_TOOL_NAME, forget_fact
 from ..turn.remember_requests import MemoryDialog, MemoryReply, ReplyKey, recall_lines, remember_statement
-from ..turn.speaker import Speaker, base_language, is_quote_from, is_supported_by
+from ..turn.speaker import Speaker, is_quote_from, is_supported_by
 from .memory_answers import ForgetCallback, MemoryAccess, parse_yes_no
 from .persons import async_find_person
 

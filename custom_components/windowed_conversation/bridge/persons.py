@@ -16,6 +16,7 @@ from homeassistant.helpers.translation import async_get_translations
 from ..const import ATTR_DEVICE, ATTR_PERSON, CONF_DEVICE_OWNERS, DOMAIN
 from ..turn.context import clean_name, remove_control_chars
 from ..turn.speaker import Speaker
+from .errors import find_nearest_language
 
 _PERSON_DOMAIN = "person"
 
@@ -81,7 +82,8 @@ async def async_state_at(hass: HomeAssistant, place: str, language: str) -> str 
         states.setdefault(_normalize_name(state), state)
     if (state_at_place := states.get(_normalize_name(place))) is not None:
         return state_at_place
-    translated = await async_get_translations(hass, language, "entity_component", [_PERSON_DOMAIN])
+    nearest = find_nearest_language(language, hass.config.country)
+    translated = await async_get_translations(hass, nearest, "entity_component", [_PERSON_DOMAIN])
     for state in (STATE_HOME, STATE_NOT_HOME):
         if _is_name_ending(place, translated.get(f"component.{_PERSON_DOMAIN}.entity_component._.state.{state}", "")):
             return state

@@ -43,6 +43,7 @@ from .words import (
     MAX_ID_BYTES as MAX_ID_BYTES,
     MAX_QUOTE_CHARS as MAX_QUOTE_CHARS,
     Words as Words,
+    base_language as base_language,
     clean_fact as clean_fact,
     clean_text as clean_text,
     get_first_person_words as get_first_person_words,

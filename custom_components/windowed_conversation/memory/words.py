@@ -20,8 +20,8 @@ from types import ModuleType
 from typing import NamedTuple
 import unicodedata
 
-# Stop words and first-person words, by language. They are read at import, which Home Assistant does outside the event
-# loop.
+# Stop words and first-person words of all languages, because the language of a question is found by comparing them.
+# They are read at import, which Home Assistant does outside the event loop.
 _STOP_WORDS = json.loads(Path(__file__).with_name("stop_words.json").read_text(encoding="utf-8"))
 
 _SPLITTING_VERSION = 2
@@ -68,8 +68,6 @@ _STEMMER_BY_CODE = {
     "nb": "norwegian",
     "ne": "nepali",
     "nl": "dutch",
-    "nn": "norwegian",
-    "no": "norwegian",
     "pl": "polish",
     "pt": "portuguese",
     "ro": "romanian",
@@ -79,6 +77,9 @@ _STEMMER_BY_CODE = {
     "ta": "tamil",
     "tr": "turkish",
 }
+
+# Codes of languages whose words and texts have another code.
+_CODE_BY_ALIAS = {"cmn": "zh", "nn": "nb", "no": "nb", "yue": "zh"}
 
 # languages whose stemmers also remove prefixes
 _PREFIX_REMOVING_LANGUAGES = frozenset({"ar", "ga", "id", "nl", "tr"})
@@ -135,17 +136,25 @@ class _FunctionWords(NamedTuple):
     first_person_words: frozenset[str]
 
 
+@lru_cache(maxsize=64)
+def base_language(language: str) -> str:
+    """Return the code of a language without its region and script: "pt" for "pt-BR", "nb" for "no"."""
+    base = language.replace("_", "-").partition("-")[0].casefold()
+    return _CODE_BY_ALIAS.get(base, base)
+
+
+@cache
 def get_stop_words(languages: tuple[str, ...]) -> frozenset[str]:
     """Return the stop words of these languages, which a search ignores, as people write them."""
     return _load_word_list(languages, "stop")
 
 
+@cache
 def get_first_person_words(languages: tuple[str, ...]) -> frozenset[str]:
     """Return the words of these languages by which people refer to themselves, such as "my"."""
     return _load_word_list(languages, "self")
 
 
-@cache
 def _load_word_list(languages: tuple[str, ...], which: str) -> frozenset[str]:
     return frozenset(word for each in languages for word in _STOP_WORDS.get(each, {}).get(which, "").split())
 
@@ -163,7 +172,7 @@ class Words:
 
     def __init__(self, languages: tuple[str, ...]) -> None:
         self.languages = languages
-        found = {language.casefold().replace("_", "-").partition("-")[0] for language in languages}
+        found = set(map(base_language, languages))
         # English is first, because its stemmer removes little from words of other languages
         bases = tuple([base for _, base in sorted([(base != "en", base) for base in found])])
         # changes whenever the stems of the same languages may change

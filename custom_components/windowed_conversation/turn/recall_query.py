@@ -4,21 +4,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cache, partial
-import json
-from pathlib import Path
 import re
 from typing import Any
 
-from ..memory import RecallQuery
+from ..memory import RecallQuery, base_language
 from .recall import MAX_RECALL_HITS
 from .routing import is_question
-from .speaker import Speaker, base_language
+from .speaker import Speaker, get_word_boundary, load_language
 
-# The words of greetings and thanks, and the phrases for past times, by language. They are read at import, which Home
-# Assistant does outside the event loop.
-_PHRASES_BY_LANGUAGE: Mapping[str, Any] = json.loads(
-    Path(__file__).with_name("recall_words.json").read_text(encoding="utf-8")
-)
 _MAX_AGO = 400
 _MAX_DIGITS = 4
 _WEEK_DAYS = 7
@@ -53,7 +46,7 @@ def iter_command_words(intents: Mapping[str, Any]) -> Iterator[str]:
 
 def get_small_talk_words(language: str) -> frozenset[str]:
     """Return the words of greetings and thanks in a language, which search nothing."""
-    return frozenset(_PHRASES_BY_LANGUAGE.get(base_language(language), {}).get("small_talk", "").split())
+    return frozenset(load_language(language).get("past", {}).get("small_talk", "").split())
 
 
 def build_recall_query(speaker: Speaker, now: datetime, command_words: frozenset[str], named: str = "") -> RecallQuery:
@@ -107,7 +100,7 @@ type _DayFinder = Callable[[re.Match[str], datetime], _Days | None]
 @cache
 def _load_phrases(language: str) -> tuple[tuple[re.Pattern[str], _DayFinder, bool], ...]:
     """Return the patterns of a language, each with its function and whether it is removed from the sentence."""
-    phrases = _PHRASES_BY_LANGUAGE.get(language)
+    phrases = load_language(language).get("past")
     if phrases is None:
         return ()
     numbers = {word: number for number, words in enumerate(phrases["numbers"].split(), 1) for word in words.split("|")}
@@ -118,8 +111,12 @@ def _load_phrases(language: str) -> tuple[tuple[re.Pattern[str], _DayFinder, boo
     ]
     for unit, find_last in _FIND_LAST_BY_UNIT.items():
         finders += [(phrase, partial(_find_last, find_last, count), True) for phrase, count in phrases[unit].items()]
+    edge = get_word_boundary(language)
     return tuple(
-        [(re.compile(rf"\b(?:{pattern})\b", re.IGNORECASE), find, is_removed) for pattern, find, is_removed in finders]
+        [
+            (re.compile(f"{edge}(?:{pattern}){edge}", re.IGNORECASE), find, is_removed)
+            for pattern, find, is_removed in finders
+        ]
     )
 
 

@@ -9,8 +9,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, tzinfo
 from enum import StrEnum
 from functools import cache, partial
-import json
-from pathlib import Path
 import re
 import time
 from types import EllipsisType
@@ -24,12 +22,13 @@ from ..memory import (
     MemoryFull,
     RecallHit,
     Words,
+    base_language,
     clean_fact,
     clean_text,
     join_lines,
 )
 from .recall import HOME_LABEL, SUMMARY_LABEL
-from .speaker import Speaker, base_language, is_about_speaker
+from .speaker import Speaker, get_word_boundary, is_about_speaker, load_language
 
 # The maximum number of facts to read out at a time, and to name if several facts match.
 _MAX_FACTS_READ = 7
@@ -45,7 +44,7 @@ _MAX_CANDIDATES = 20
 # Conjunctions after which German, Dutch, Swedish and Danish use a different word order than in a main clause.
 _CONJUNCTION_TEMPLATE = r"(?:^|\W)(dass|daß|dat|att|at)\s+{}"
 
-_QUOTATION_MARK_TABLE = str.maketrans(dict.fromkeys('"“”„«»', "'"))
+_QUOTATION_MARK_TABLE = str.maketrans(dict.fromkeys('"“”„«»「」', "'"))
 _MIN_SUBJECT_SHARE = 0.6
 
 # Words in the lists with at least this length also match with an ending: "montags".
@@ -134,9 +133,9 @@ class StatedFact:
     at: float | None = None
 
 
-def quote_text(text: str) -> str:
-    """Return the text in quotation marks, with the quotation marks inside it replaced."""
-    return f'"{text.translate(_QUOTATION_MARK_TABLE)}"'
+def quote_text(text: str, marks: str = '""') -> str:
+    """Return the text between two quotation marks, with the quotation marks inside it replaced."""
+    return f"{marks[0]}{text.translate(_QUOTATION_MARK_TABLE)}{marks[1]}"
 
 
 def remember_statement(
@@ -374,21 +373,20 @@ def find_updated_fact(text: str, facts: Sequence[RecallHit], language: str, word
 def _parse_fact_parts(text: str, patterns: tuple[re.Pattern[str], re.Pattern[str]], words: Words) -> _FactParts:
     change, value = patterns
     plain, changes = change.subn(" ", clean_text(text))
-    values: list[str] = []
-    rest: list[str] = []
-    for word in plain.split():
-        (values if value.fullmatch(word) else rest).append(word)
-    return _FactParts(changes > 0, frozenset(words.search_terms(" ".join(rest)).words), tuple(values))
+    subject = words.search_terms(value.sub(" ", plain)).words
+    return _FactParts(changes > 0, frozenset(subject), tuple(value.findall(plain)))
 
 
 @cache
 def _load_update_patterns(language: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
     """Return the pattern of phrases that announce a change, and the pattern of days, times and numbers."""
-    languages = json.loads(Path(__file__).with_name("fact_updates.json").read_text(encoding="utf-8"))
-    lists = languages.get(language, {"changes": (), "values": ""})
+    lists = load_language(language).get("updates", {"changes": (), "values": ""})
     changes = "|".join(re.escape(clean_text(each)) for each in lists["changes"]) or "(?!)"
-    values = [re.escape(each) + (".*" if len(each) >= _MIN_STEM_CHARS else "") for each in lists["values"].split()]
-    return re.compile(rf"\b(?:{changes})\b"), re.compile("|".join((r".*\d.*", *values)))
+    edge = get_word_boundary(language)
+    more = r"\w*" if edge else ""
+    values = [re.escape(each) + (more if len(each) >= _MIN_STEM_CHARS else "") for each in lists["values"].split()]
+    values = [rf"{more}\d+{more}", *sorted(values, key=len, reverse=True)]
+    return re.compile(f"{edge}(?:{changes}){edge}"), re.compile(f"{edge}(?:{'|'.join(values)}){edge}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,21 +42,6 @@ MAX_COMMAND_CHARS = 500
 _MAX_ITEM_WORDS = 3
 _MAX_ITEM_CHARS = 30
 
-# The first words of questions and conditions, by language. A text to announce that begins with one is an instruction to
-# work out, not a text to read aloud.
-_QUESTION_WORDS_BY_LANGUAGE = {
-    "de": "wer was wann wo warum wieso wie wieviel wieviele welche welcher welches ob wenn falls sobald",
-    "en": "who whose what when where why how which whether if as once",
-    "es": "quién quiénes qué cuándo dónde cómo cuánto cuánta cuántos cuántas cuál cuáles si cuando",
-    "fr": "ce qui quand où pourquoi comment combien quel quelle quels quelles lequel laquelle si lorsque dès",
-    "it": "chi che cosa ore quando dove dov perché come quanto quanta quanti quante quale quali se appena",
-    "nl": "wie wat wanneer waar waarom hoe hoeveel welke welk of als zodra",
-    "pl": "kto co kiedy gdzie dlaczego jak ile który która które czy jeśli jeżeli gdy",
-}
-
-# Prepositions that may precede such a word: "at what time the train leaves".
-_PREPOSITIONS = frozenset(["a", "at", "à", "de", "di", "da", "um", "bis", "ab", "seit", "om", "op", "o"])
-
 _LIST_REFERENCE_PATTERN = re.compile(r"\{[^{}]*\}")
 _OPTIONAL_PART_PATTERN = re.compile(r"\[[^\[\]]*\]")
 _WORD_PATTERN = re.compile(r"\w+")
@@ -263,14 +248,6 @@ def expects_reply(last: Message, now: float) -> bool:
 def is_unlikely_name(text: str) -> bool:
     """Return whether the name of a new list item or timer is several things, or a description of some."""
     return len(text) > _MAX_ITEM_CHARS or len(text.split()) > _MAX_ITEM_WORDS or bool(_COMMA_PATTERN.search(text))
-
-
-def is_instruction(text: str, language: str) -> bool:
-    """Return whether a text to announce begins with a question or a condition. `language` is for example "pt-BR"."""
-    words = _WORD_PATTERN.findall(text.casefold())
-    if words and words[0] in _PREPOSITIONS:
-        words = words[1:]
-    return bool(words) and words[0] in _QUESTION_WORDS_BY_LANGUAGE.get(language.partition("-")[0], "").split()
 
 
 def has_no_required_word(template: str) -> bool:

@@ -1,49 +1,55 @@
-"""The speaker of a turn, and checks by text alone whether a text is about them or supported by their own words.
+"""The speaker of a turn, the words of their language, and checks by text alone, as whether a text is about them.
 
 Memory gets the speaker from the caller, never from a model's arguments.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
+import json
+from pathlib import Path
 import re
-from typing import Self
+from typing import Any, Self
 
-from ..memory import Words, clean_text, get_first_person_words, remove_diacritics, split_words
+from ..memory import Words, base_language, clean_text, get_first_person_words, remove_diacritics, split_words
 from .routing import WindowKey
 
-# First-person words in addition to the pronouns of `memory`: forms that it does not search by, and verbs in languages
-# that omit the pronoun.
-_FIRST_PERSON_WORDS = {
-    "en": "im ive id ill",
-    "es": "conmigo míos mías soy estoy tengo quiero prefiero necesito odio puedo voy hago nací sé",
-    "fr": "miens miennes",
-    "it": "ho devo posso voglio vado preferisco bevo mangio dormo odio",
-    "pl": "moją moich moi mojego mojemu moimi mną jestem mam lubię mieszkam pracuję piję jem wolę chcę muszę "
-    "potrzebuję śpię wstaję nazywam urodziłem urodziłam nienawidzę kocham mogę",
-    "pt": "comigo sou estou tenho quero prefiro odeio moro posso vou faço nasci bebo durmo",
-}
+# Each language has one file, with what is understood in it. The folder is listed at import, which Home Assistant does
+# outside the event loop.
+_LANGUAGES_FOLDER = Path(__file__).parents[1] / "languages"
+UNDERSTOOD_LANGUAGES = frozenset([path.stem for path in _LANGUAGES_FOLDER.glob("*.json")])
 
-# Verb forms that are also nouns or another person of the verb: they count as first person only at the beginning of a
-# text.
-_INITIAL_FIRST_PERSON_VERBS = {
-    "es": "vivo trabajo como bebo tomo uso duermo desayuno llamo",
-    "it": "sono vivo lavoro abito uso amo chiamo",
-    "pt": "gosto vivo trabalho como uso preciso chamo",
-}
+# Prepositions that may precede a question word: "at what time the train leaves".
+_PREPOSITIONS = frozenset(["a", "at", "à", "de", "di", "da", "um", "bis", "ab", "seit", "om", "op", "o"])
 
-_UNSPACED_LANGUAGES = ("ja", "zh")
+_WORD_PATTERN = re.compile(r"\w+")
+
 _NEGATION_WORDS = {"no", "non", "não", "nie"}
-
-# "We" in scripts without spaces, which begins with the character for "I".
-_WE_PATTERN = re.compile("我们|我們|私たち|僕たち|俺たち")
 
 # The minimum share of a fact's words that its quote must contain; the model may phrase the rest freely.
 _MIN_SUPPORT_SHARE = 0.5
 
 
-def base_language(language: str) -> str:
-    """Return the language code without its region: "pt" for "pt-BR"."""
-    return language.replace("_", "-").partition("-")[0].casefold()
+def load_language(language: str) -> Mapping[str, Any]:
+    """Return the words and sentences that are understood in a language, if any. The first call blocks on disk I/O."""
+    base = base_language(language)
+    return _read_language(base) if base in UNDERSTOOD_LANGUAGES else {}
+
+
+@cache
+def _read_language(base: str) -> Mapping[str, Any]:
+    data: dict[str, Any] = json.loads((_LANGUAGES_FOLDER / f"{base}.json").read_text(encoding="utf-8"))
+    return data
+
+
+def get_word_boundary(language: str) -> str:
+    """Return the pattern for the beginning or end of a word. It is empty for a script that does not separate words."""
+    return "" if load_language(language).get("unspaced") else r"\b"
+
+
+@cache
+def _load_words(base: str, name: str) -> frozenset[str]:
+    return frozenset(load_language(base).get(name, "").split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +105,25 @@ def is_about_speaker(text: str, language: str) -> bool:
     words = clean_text(text).split()
     if not pronouns or not words:
         return not pronouns
-    if base in _UNSPACED_LANGUAGES:
-        return not pronouns.isdisjoint(_WE_PATTERN.sub("", text))
+    if pattern := load_language(base).get("first_person_pattern"):
+        return re.search(pattern, text) is not None
     first = words[1] if words[0] in _NEGATION_WORDS and len(words) > 1 else words[0]
-    own_words = pronouns.union(_FIRST_PERSON_WORDS.get(base, "").split())
-    return not own_words.isdisjoint(words) or first in _INITIAL_FIRST_PERSON_VERBS.get(base, "").split()
+    own_words = pronouns | _load_words(base, "first_person")
+    return not own_words.isdisjoint(words) or first in _load_words(base, "first_person_at_start")
+
+
+def is_instruction(text: str, language: str) -> bool:
+    """Return whether a text to announce is a question or a condition, by its first word.
+
+    In a script that does not separate words, the word may be anywhere.
+    """
+    question_words = _load_words(base_language(language), "question_words")
+    if not get_word_boundary(language):
+        return any(word in text for word in question_words)
+    words = _WORD_PATTERN.findall(text.casefold())
+    if words and words[0] in _PREPOSITIONS:
+        words = words[1:]
+    return bool(words) and words[0] in question_words
 
 
 def is_quote_from(quote: str, said: str) -> bool:

@@ -16,6 +16,7 @@ from homeassistant.util.json import JsonObjectType, JsonValueType
 import probatio
 
 from ...bridge.errors import build_refusal, build_translated_error
+from ...bridge.memory_answers import async_load_sentences
 from ...memory import (
     KINDS,
     MAX_FACT_CHARS,
@@ -59,6 +60,7 @@ async def _async_remember(call: ServiceCall) -> ServiceResponse:
     """Store a fact about a person or the home, and return its id."""
     target = await access.async_resolve_person(call, POLICY_CONTROL)
     text, language = call.data["text"], call.hass.config.language
+    await async_load_sentences(call.hass, language)
     is_own = is_about_speaker(text, language)
     private = call.data.get("private", is_own)
     is_the_homes = not (target.is_named or is_own or private)
