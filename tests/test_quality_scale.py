@@ -96,6 +96,7 @@ COMMENT_BY_RULE = {name: rule["comment"].strip() for name, rule in RULES.items()
 PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
 TEST_SCRIPT = (REPOSITORY / "scripts" / "test").read_text()
 README = REPOSITORY / "README.md"
+CONTENTS = DOCS / "README.md"
 INSTALLATION = DOCS / "installation.md"
 
 DESCRIPTIONS: tuple[SensorEntityDescription, ...] = (*SENSORS, *COST_SENSORS, *MEMORY_SENSORS)
@@ -138,14 +139,10 @@ def rules_with_a_test() -> set[str]:
     return {str(ast.literal_eval(mark.args[0])) for mark in marks if ast.unparse(mark.func) == "pytest.mark.rule"}
 
 
-def linked_pages() -> set[Path]:
-    """Return the pages that a reader can reach from README."""
-    found, new = set[Path](), {README}
-    while new:
-        found |= new
-        targets = ((page.parent / link.partition("#")[0]).resolve() for page in new for link in links(page))
-        new = {page for page in targets if page.suffix == ".md" and page.is_file()} - found
-    return found
+def listed_pages() -> set[Path]:
+    """Return the pages that the table of contents of the documentation lists, and that table if README links to it."""
+    listed = {(DOCS / link).resolve() for link in links(CONTENTS)}
+    return listed | ({(REPOSITORY / link).resolve() for link in links(README)} & {CONTENTS})
 
 
 def distributions() -> dict[str, metadata.Distribution]:
@@ -258,7 +255,7 @@ def test_requirement_is_open_source(name: str, distribution: metadata.Distributi
 def test_action_is_described_with_its_fields(action: str) -> None:
     page, fields = DOCS / "actions.md", ACTIONS[action]["fields"].keys()
 
-    assert page in linked_pages()
+    assert page in listed_pages()
     assert len(section(page, f"windowed_conversation.{action}").strip()) > 20
     assert set(column(page, f"windowed_conversation.{action}")) == set(fields)
 
@@ -273,7 +270,7 @@ def test_readme_begins_with_what_the_integration_is() -> None:
 @pytest.mark.rule("docs-installation-instructions")
 @pytest.mark.parametrize("heading", ["Install from the Marketplace", "Install from HACS", "Set up an account"])
 def test_installation_is_described_step_by_step(heading: str) -> None:
-    assert INSTALLATION in linked_pages()
+    assert INSTALLATION in listed_pages()
     assert len(re.findall(r"^\d\. ", section(INSTALLATION, heading), re.MULTILINE)) > 1
 
 
@@ -286,7 +283,7 @@ def test_installation_names_the_oldest_home_assistant() -> None:
 def test_removal_is_described_step_by_step() -> None:
     steps = section(INSTALLATION, "Remove it")
 
-    assert INSTALLATION in linked_pages()
+    assert INSTALLATION in listed_pages()
     assert re.findall(r"^(\d)\. ", steps, re.MULTILINE) == ["1", "2", "3"]
     assert [way for way in ("Marketplace", "HACS", "Manually") if f"**{way}**" not in steps] == []
 
@@ -295,7 +292,7 @@ def test_removal_is_described_step_by_step() -> None:
 def test_all_options_are_described() -> None:
     page, agents = DOCS / "options.md", TEXTS["config_subentries"][SUBENTRY_CONVERSATION]["step"]
 
-    assert page in linked_pages()
+    assert page in listed_pages()
     assert set(column(page, "Account options")) == labels(TEXTS["options"]["step"].values())
     described = {*column(page, "Conversation agent"), *column(page, "Advanced")}
     assert labels(agents.values()) - described == set()
@@ -305,7 +302,7 @@ def test_all_options_are_described() -> None:
 def test_all_fields_of_a_new_account_are_described() -> None:
     page = DOCS / "options.md"
 
-    assert page in linked_pages()
+    assert page in listed_pages()
     assert set(column(page, "Account")) == labels(TEXTS["config"]["step"].values())
 
 
@@ -313,7 +310,7 @@ def test_all_fields_of_a_new_account_are_described() -> None:
 def test_page_of_the_sensors_says_when_they_update() -> None:
     page = DOCS / "sensors.md"
 
-    assert page in linked_pages()
+    assert page in listed_pages()
     assert "after each turn" in section(page, "When they update")
 
 
@@ -321,7 +318,7 @@ def test_page_of_the_sensors_says_when_they_update() -> None:
 def test_there_are_automations_to_copy() -> None:
     page = DOCS / "automations.md"
 
-    assert page in linked_pages()
+    assert page in listed_pages()
     assert len([code for code in blocks(page, "yaml") if "triggers:" in code]) >= 5
 
 
@@ -329,7 +326,7 @@ def test_there_are_automations_to_copy() -> None:
 def test_page_says_what_the_integration_cannot_do() -> None:
     page = DOCS / "limits.md"
 
-    assert page in linked_pages()
+    assert page in listed_pages()
     assert "image generation" in section(page, "Not included")
 
 
@@ -337,7 +334,7 @@ def test_page_says_what_the_integration_cannot_do() -> None:
 def test_page_of_the_servers_has_every_kind_of_account() -> None:
     page, menu = DOCS / "servers.md", TEXTS["config"]["step"]["user"]["menu_options"]
 
-    assert page in linked_pages()
+    assert page in listed_pages()
     assert {row[1] for row in table(page, "What to enter")} == {*menu.values()} - {menu["local"]}
 
 
@@ -345,7 +342,7 @@ def test_page_of_the_servers_has_every_kind_of_account() -> None:
 def test_all_sensors_are_described() -> None:
     page, names = DOCS / "sensors.md", TEXTS["entity"]["sensor"]
 
-    assert page in linked_pages()
+    assert page in listed_pages()
     described = {*column(page, "Sensors"), *column(page, "Memory")}
     assert described == {names[each.key]["name"] for each in DESCRIPTIONS}
 
@@ -353,23 +350,21 @@ def test_all_sensors_are_described() -> None:
 @pytest.mark.rule("docs-supported-functions")
 @pytest.mark.parametrize("name", ["actions", "dashboard", "memory", "page", "routing", "sensors", "tasks", "voice"])
 def test_function_has_its_page(name: str) -> None:
-    assert DOCS / f"{name}.md" in linked_pages()
+    assert DOCS / f"{name}.md" in listed_pages()
 
 
 @pytest.mark.rule("docs-troubleshooting")
 def test_page_has_symptoms_with_what_to_do() -> None:
     page = DOCS / "troubleshooting.md"
 
-    assert page in linked_pages()
+    assert page in listed_pages()
     assert len([row for row in table(page, "Symptoms") if all(row)]) >= 10
 
 
 @pytest.mark.rule("docs-use-cases")
 def test_page_says_what_the_integration_can_be_used_for() -> None:
-    page = DOCS / "README.md"
-
-    assert page in linked_pages()
-    assert len(re.findall(r"^- \*\*", section(page, "What you can use it for"), re.MULTILINE)) >= 3
+    assert CONTENTS in listed_pages()
+    assert len(re.findall(r"^- \*\*", section(CONTENTS, "What you can use it for"), re.MULTILINE)) >= 3
 
 
 @pytest.mark.rule("docs-conditions")
