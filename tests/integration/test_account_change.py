@@ -114,6 +114,17 @@ async def test_account_whose_server_is_down_can_be_moved(
     assert entry.state is ConfigEntryState.LOADED
 
 
+async def test_account_that_was_never_set_up_can_be_mended(
+    home: HomeAssistant, set_up: SetUpFn, model_server: ModelServer
+) -> None:
+    entry = await set_up(account={CONF_URL: "http://[::1"})
+    form = await reconfigure(home, entry)
+
+    await form(url=model_server.url)
+
+    assert entry.state is ConfigEntryState.LOADED
+
+
 async def test_two_accounts_do_not_become_the_same(
     home: HomeAssistant, entry, set_up, model_server: ModelServer
 ) -> None:

@@ -20,6 +20,7 @@ from custom_components.windowed_conversation.const import (
     PROVIDER_NONE,
     PROVIDER_OPENAI_CHAT,
 )
+from custom_components.windowed_conversation.flows import account
 from custom_components.windowed_conversation.flows.fields import suggest_agent_name
 from demo.model_server import ModelServer
 from tests.model_lists import OLLAMA, OPENAI, ROUTER
@@ -300,6 +301,19 @@ async def test_second_account_of_a_server_has_names_of_its_own(
     assert name == "scripted 2"
     second = (await again(name=name, model="scripted"))["result"]
     assert second.title == f"{first.title} 2"
+
+
+async def test_model_that_does_not_answer_in_time_can_be_tried_again(
+    server_form: Submit, model_server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(account, "_TRIAL_TIMEOUT", 0.2)
+    await server_form(url=model_server.url, api_key="key")
+    model_server.fault("no_answer", 1)
+
+    form = await server_form(name="Ada", model="scripted")
+
+    assert (form["step_id"], form["errors"]) == ("model", {"base": "cannot_connect"})
+    assert (await server_form(name="Ada", model="scripted"))["type"] is FlowResultType.CREATE_ENTRY
 
 
 async def test_account_without_a_model_needs_nothing(home: HomeAssistant) -> None:

@@ -4,12 +4,14 @@ from dataclasses import replace
 from typing import Any
 
 from homeassistant.components.conversation import ConversationEntityFeature
+from homeassistant.config_entries import ConfigSubentryData
 from homeassistant.const import CONF_LLM_HASS_API, CONF_MODEL, CONF_NAME, CONF_PROMPT, CONF_URL
 from homeassistant.core import HomeAssistant
 from homeassistant.data_entry_flow import FlowResultType, InvalidData
 from homeassistant.helpers import llm
 from homeassistant.helpers.selector import TextSelector
 import pytest
+from pytest_homeassistant_custom_component.common import MockConfigEntry
 
 from custom_components.windowed_conversation.agents.config import DEFAULT_INSTRUCTIONS, DEFAULT_POLICY
 from custom_components.windowed_conversation.const import (
@@ -32,6 +34,7 @@ from custom_components.windowed_conversation.const import (
     CONF_MAX_ANSWER_TOKENS,
     CONF_MAX_TOOL_ITERATIONS,
     CONF_MEMORY,
+    CONF_PROVIDER,
     CONF_RECORD,
     CONF_ROUTING,
     CONF_SCOPE,
@@ -41,6 +44,9 @@ from custom_components.windowed_conversation.const import (
     CONF_TURN_TIMEOUT,
     CONF_WEB_SEARCH,
     CONF_WEB_SEARCH_CITY,
+    DOMAIN,
+    PROVIDER_NONE,
+    SUBENTRY_CONVERSATION,
 )
 from custom_components.windowed_conversation.turn.limits import TurnLimits
 from demo.model_server import ModelServer
@@ -390,6 +396,18 @@ async def test_agent_without_a_model_has_a_name_and_a_window(
     assert list(get_selectors(form)) == [CONF_NAME, CONF_MEMORY, CONF_RECORD, CONF_SCOPE, CONF_HISTORY_TOKENS]
     await form(name="Grace", history_tokens=600)
     assert get_agent(entry_without_model).config.policy.history_tokens == 600
+
+
+async def test_agent_without_the_name_of_a_model_is_changed(home: HomeAssistant, get_agent) -> None:
+    agent = ConfigSubentryData(data={}, subentry_type=SUBENTRY_CONVERSATION, title="Ada", unique_id=None)
+    entry = MockConfigEntry(domain=DOMAIN, data={CONF_PROVIDER: PROVIDER_NONE}, subentries_data=[agent])
+    entry.add_to_hass(home)
+    await home.config_entries.async_setup(entry.entry_id)
+    form = await open_agent_form(home, entry)
+
+    await form(name="Grace")
+
+    assert get_agent(entry).config.name == "Grace"
 
 
 async def test_agent_without_a_model_is_added(home: HomeAssistant, entry_without_model, say: SayFn) -> None:

@@ -12,6 +12,7 @@ import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
 from custom_components.windowed_conversation.const import CONF_IMAGES, SUBENTRY_AI_TASK
+from custom_components.windowed_conversation.flows import fields
 
 from .account_forms import open_account
 from .ai_tasks import SetUpTask
@@ -63,6 +64,18 @@ async def test_new_agent_and_task_read_pictures_if_the_server_says_so(
     agent, task = made["result"].subentries.values()
     assert agent.data[CONF_IMAGES] is True
     assert task.data == {CONF_MODEL: "llava", CONF_IMAGES: True}
+
+
+async def test_server_that_takes_too_long_says_nothing_of_pictures(
+    home: HomeAssistant, answer_json: AnswerJson, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(fields, "_IMAGES_TIMEOUT", 0.0)
+    form = await open_account(home, "server")
+    await form(url=await answer_json({"/api/show": {"capabilities": ["completion", "vision"]}}))
+
+    made = await form(name="Ada", model="llava")
+
+    assert [CONF_IMAGES in each.data for each in made["result"].subentries.values()] == [False, False]
 
 
 async def test_new_task_reads_no_pictures_if_the_server_says_nothing(home: HomeAssistant, answer_json: AnswerJson):

@@ -4,12 +4,14 @@ from homeassistant.components.assist_pipeline.pipeline import Pipeline, async_ge
 from homeassistant.const import CONF_URL
 from homeassistant.core import HomeAssistant
 from homeassistant.data_entry_flow import FlowResultType
+from homeassistant.setup import async_setup_component
 import pytest
 
 from demo.model_server import ModelServer
 from tests.repository_files import TEXTS
 
-from .conftest import AGENT, SetUpFn, Submit
+from .account_forms import open_account
+from .conftest import AGENT, SetUpFn, Submit, list_fields
 
 NEW_AGENT = {"name": "Ada", "model": "scripted"}
 
@@ -71,3 +73,12 @@ async def test_switch_says_which_assistant_it_changes(server_form: Submit, model
 
     text = TEXTS["config"]["step"]["model"]["data_description"]["use_in_assistant"]
     assert "*Home Assistant*" in text.format(**form["description_placeholders"])
+
+
+async def test_home_without_assistants_is_not_offered_one(hass: HomeAssistant, model_server: ModelServer) -> None:
+    assert await async_setup_component(hass, "homeassistant", {})
+    form = await open_account(hass)
+
+    await form(url=model_server.url)
+
+    assert list(list_fields(form)) == ["name", "model"]

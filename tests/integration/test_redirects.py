@@ -36,6 +36,13 @@ async def test_form_names_the_new_address_and_asks_nobody_there(
     assert list(model_server.log.records) == []
 
 
+async def test_address_without_a_path_is_not_asked_again_after_a_redirect(moved: str, server_form: Submit) -> None:
+    form = await server_form(url=moved.removesuffix("/v1"))
+
+    assert form["errors"] == {"base": "redirected"}
+    assert "/v1/models" in form["description_placeholders"]["new_address"]
+
+
 def test_new_address_is_told() -> None:
     failure = describe_error(Redirected("https://new.example/v1/models"))
 
