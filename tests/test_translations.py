@@ -19,12 +19,12 @@ PATH_BY_LANGUAGE = {path.stem: path for path in sorted((PACKAGE / "translations"
 OTHERS = [pytest.param(path, id=language) for language, path in PATH_BY_LANGUAGE.items() if language != "en"]
 
 # The languages that have every text. The others have at least those that are spoken.
-COMPLETE_LANGUAGES = {"en"}
+COMPLETE_LANGUAGES = {"da", "de", "en", "es", "fr", "it", "nl"}
 
 # Home Assistant takes an answer that ends like this for a question, and listens for the reply.
 QUESTION_MARKS = ("?", ";", "？")
 # Texts to recognize sentences, which only some languages need for their grammar.
-OPTIONAL_SPEECH_KEYS = {"clause", "forget", "forget_clause", "me", "remember_clause"}
+OPTIONAL_SPEECH_KEYS = {"clause", "forget", "forget_clause", "me", "remember", "remember_clause", "variants"}
 
 
 def read(path: Path) -> dict[str, Any]:
