@@ -17,6 +17,7 @@ from homeassistant.components.homeassistant.exposed_entities import async_should
 from homeassistant.core import HomeAssistant, callback
 from homeassistant.helpers import issue_registry as ir
 
+from ..bridge.errors import format_count
 from ..const import DOMAIN
 from ..providers import Usage, count_messages_tokens, count_tools_tokens
 from ..store import StoreState, UnavailableReason
@@ -330,7 +331,11 @@ def async_update_context_issue(
 
 
 def _format_shortfall(agent_name: str, shortfall: Shortfall) -> dict[str, str]:
-    return {"agent": agent_name, "needed": f"{shortfall.needed_tokens:,}", "context": f"{shortfall.context_tokens:,}"}
+    return {
+        "agent": agent_name,
+        "needed": format_count(shortfall.needed_tokens),
+        "context": format_count(shortfall.context_tokens),
+    }
 
 
 @callback
@@ -345,15 +350,15 @@ def async_update_health(hass: HomeAssistant, agent_id: str, agent_name: str, wat
         full = {
             "agent": agent_name,
             "full": str(FULL_WINDOW_PERCENT),
-            "tokens": f"{health.full_window.current_tokens:,}",
-            "protected": f"{health.full_window.protected_tokens:,}",
-            "window": f"{health.full_window.max_tokens:,}",
+            "tokens": format_count(health.full_window.current_tokens),
+            "protected": format_count(health.full_window.protected_tokens),
+            "window": format_count(health.full_window.max_tokens),
         }
     if health.collapse is not None:
         lost = {
             "agent": agent_name,
-            "expected": f"{health.collapse.expected:,}",
-            "cached": f"{health.collapse.cached_tokens:,}",
+            "expected": format_count(health.collapse.expected),
+            "cached": format_count(health.collapse.cached_tokens),
             "changed": ", ".join(health.collapse.changed_parts) or "nothing",
         }
     async_update_issue(hass, Issue.WINDOW_STAYS_FULL, agent_id, full)

@@ -61,6 +61,11 @@ def find_nearest_language(
     return next((near for each in (language, base) for near in matches(each, languages, country)), "en")
 
 
+def format_count(count: float) -> str:
+    """Return a whole number with narrow spaces between groups of digits, because "16,000" is sixteen in German."""
+    return f"{count:_.0f}".replace("_", "\u202f")
+
+
 def plural_form(language: str, count: int) -> str:
     """Return the plural form that a text takes for a count in a spoken language: "one", "few" or "other"."""
     last_digit = 0 if count % 100 in _TEENS else count % 10
