@@ -153,7 +153,7 @@ def _widen(span: _Span, said: str, words: _LanguageWords) -> tuple[_Span, _Span]
     """Return the span of the whole clauses that contain a span, and that of the whole sentences."""
     sentences = [each.span() for each in _SENTENCE_PATTERN.finditer(said) if _overlaps(each.span(), span)]
     first, last = sentences[0][0], sentences[-1][1]
-    clauses = [each for each in _iter_clauses(said, first, last, words) if _overlaps(each, span)]
+    clauses = [each for each in _iter_clauses(said, first, last, words) if _overlaps(each, span)] or [(first, last)]
     return (clauses[0][0], clauses[-1][1]), (first, last)
 
 
