@@ -89,9 +89,7 @@ class MarkedConversation:
     def _build_turn(self, index: int) -> PastTurn:
         turn, speaker = self.turns[index], build_speaker(self.turns[index].speaker, self.language, self.id)
         at = NOW + self.day * DAY + index * _TURN_SECONDS
-        return PastTurn(
-            self.id, at, turn.text, turn.answer, AGENT, speaker.person, unread_language=speaker.language
-        )
+        return PastTurn(self.id, at, turn.text, turn.answer, AGENT, speaker.person, unread_language=speaker.language)
 
 
 def build_speaker(name: str | None, language: str, conversation: str) -> Speaker:
