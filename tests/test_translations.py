@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from custom_components.windowed_conversation.bridge.errors import SPOKEN_LANGUAGES
 from custom_components.windowed_conversation.memory import base_language
 from custom_components.windowed_conversation.turn.speaker import UNDERSTOOD_LANGUAGES
 
@@ -31,10 +30,6 @@ def read(path: Path) -> dict[str, Any]:
     """Return the texts of a translation."""
     texts: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return texts
-
-
-def test_every_translation_is_spoken() -> None:
-    assert PATH_BY_LANGUAGE.keys() == set(SPOKEN_LANGUAGES)
 
 
 def test_a_language_that_memory_understands_is_one_that_it_speaks() -> None:

@@ -35,6 +35,7 @@ PHRASES = {
     "da": ("i sidste uge", "i går", "for to måneder siden", "i marts", "i mandags"),
     "cs": ("minulý týden", "včera", "před dvěma měsíci", "v březnu", "minulé pondělí"),
     "uk": ("минулого тижня", "вчора", "два місяці тому", "в березні", "минулого понеділка"),
+    "nb": ("forrige uke", "i går", "for to måneder siden", "i mars", "sist mandag"),
     "ja": ("先週", "昨日", "二か月前", "三月", "この前の月曜日"),
     "zh-Hans": ("上周", "昨天", "两个月前", "三月", "刚过去的星期一"),
 }
