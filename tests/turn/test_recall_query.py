@@ -31,6 +31,7 @@ PHRASES = {
     "nl": ("vorige week", "gisteren", "twee maanden geleden", "in maart", "vorige maandag"),
     "pl": ("w zeszłym tygodniu", "wczoraj", "dwa miesiące temu", "w marcu", "w zeszły poniedziałek"),
     "pt": ("na semana passada", "ontem", "há dois meses", "em março", "na segunda-feira passada"),
+    "pt-BR": ("semana passada", "ontem", "dois meses atrás", "em março", "segunda passada"),
     "sv": ("förra veckan", "igår", "för två månader sedan", "i mars", "i måndags"),
     "da": ("i sidste uge", "i går", "for to måneder siden", "i marts", "i mandags"),
     "cs": ("minulý týden", "včera", "před dvěma měsíci", "v březnu", "minulé pondělí"),
