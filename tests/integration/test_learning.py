@@ -62,6 +62,8 @@ def end(home: HomeAssistant, monkeypatch: pytest.MonkeyPatch) -> EndFn:
     """Return a function that lets all conversations end, and waits until they were read."""
 
     async def end() -> None:
+        # a check that is still running would keep the next one from starting
+        await home.async_block_till_done(wait_background_tasks=True)
         with monkeypatch.context() as patch:
             patch.setattr(learning, "QUIET_SECONDS", -1.0)
             for entry in home.config_entries.async_loaded_entries(DOMAIN):
