@@ -3,25 +3,27 @@
     .venv/test/bin/python -m benchmarks.learned            (--quick: only what expires, and one half of each household)
 
 Two households tell a home facts over 200 days, see `benchmarks.recalled`. Every second one is remembered as a fact. The
-others are only mentioned: they are turns of conversations like all others. Both halves are mentioned in turn, and the
-counts are sums. On day 210, people ask their questions, and say commands and small talk. Turns older than 90 days have
-expired, or with *kept* none.
+others are only mentioned, in conversations like all others. Each half is mentioned once, and the counts are sums.
+Everybody is known when they speak. On day 210, people ask their questions, and say commands and small talk. Turns older
+than 90 days have expired, or with *kept* none.
 
 The integration reads each ended conversation of two turns or more, with the data of an extractor that is right: it
-quotes each sentence that was told, remembered or not, and summarizes a conversation by its first two sentences.
-*Summaries* and *facts* are what the integration stores; *facts alone* are without summaries. *All told* is a home that
-learns nothing because everything is remembered.
+quotes what was only mentioned in the person's own words, and its summary is what was said in the last two turns, so it
+loses nothing that a model's summary may lose. *Summaries* and *facts* are the values of the option, *facts only* has no
+summaries, and with *facts again* the extractor also quotes what was remembered before. *All told* is a home that learns
+nothing because everything was remembered.
 
 *Evidence* is the share of questions whose answer is in the request: among the facts of the system prompt or the
-recalled lines, as told, as remembered, or as learned. *Proved* is the share of the mentioned sentences that the
-integration stored. *Outdated* counts questions about a corrected fact with the old one in the request, and *leaked*
-those with what somebody else may not know, or what was to be forgotten. *Lines* and *facts* are the average tokens of
-both in the request of a question or another sentence; a token is four characters. *Missed* says why an answer is
-missing: its sentence was refused, its fact belongs to somebody else, or it is not in the request.
+recalled lines, as said, as remembered, or as learned. *Gain* is its difference to learning nothing, in points. *Proved*
+is the number of mentioned sentences of which the integration stored a fact. *Outdated* counts questions about a
+corrected fact with the old one in the request, and *leaked* those with what somebody else may not know, or what was to
+be forgotten. *Lines* and *facts* are the average tokens of both in a request, for a question or another sentence; a
+token is four characters. *Missed* says why an answer is missing: nothing was learned of its sentence, its fact belongs
+to somebody else, or it is not in the request.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 import itertools
@@ -55,12 +57,17 @@ _COMMANDS_PER_DAY = 5
 type _Said = tuple[float, str, str]
 
 
-class Learned(NamedTuple):
-    """What a home stores of an ended conversation; `is_all_told` if everything was remembered before."""
+class LearningArm(NamedTuple):
+    """What a home learns from ended conversations, and from what.
+
+    `quotes_remembered` is whether the extractor quotes what was remembered before, and `remembers_all` whether nothing
+    is only mentioned.
+    """
 
     facts: bool = False
     summaries: bool = False
-    is_all_told: bool = False
+    quotes_remembered: bool = False
+    remembers_all: bool = False
 
     @property
     def is_learning(self) -> bool:
@@ -69,11 +76,12 @@ class Learned(NamedTuple):
 
 
 ARM_BY_NAME = {
-    "off": Learned(),
-    "summaries": Learned(summaries=True),
-    "facts alone": Learned(facts=True),
-    "facts": Learned(facts=True, summaries=True),
-    "all told": Learned(is_all_told=True),
+    "off": LearningArm(),
+    "summaries": LearningArm(summaries=True),
+    "facts only": LearningArm(facts=True),
+    "facts": LearningArm(facts=True, summaries=True),
+    "facts again": LearningArm(facts=True, summaries=True, quotes_remembered=True),
+    "all told": LearningArm(remembers_all=True),
 }
 
 
@@ -92,17 +100,22 @@ class EvidenceCounts:
     fact_tokens: int = 0
     missed: Counter[str] = field(default_factory=Counter)
 
+    @property
+    def evidence_share(self) -> float:
+        """The share of questions whose answer is in the request."""
+        return self.evidence_count / self.question_count
+
 
 class MentioningHome(RecallingHome):
     """A home in which one half of what is told is only mentioned, and which may learn from its conversations."""
 
-    def __init__(self, path: Path, name: str, half: int, arm: Learned) -> None:
+    def __init__(self, path: Path, name: str, half: int, arm: LearningArm) -> None:
         super().__init__(path)
         self.household: dict[str, Any] = json.loads(Path(__file__).with_name(f"{name}.json").read_text("utf-8"))
         self._told_by_text = {told["text"]: told for told in self.household["told"]}
         self._search_words: Mapping[str, str] = SEARCH_WORDS[name]["capable"]
         in_order = sorted(self.household["told"], key=lambda told: told["day"])
-        self.mentioned = set() if arm.is_all_told else {told["id"] for told in in_order[half::2]}
+        self.mentioned = set() if arm.remembers_all else {told["id"] for told in in_order[half::2]}
         self.learned: dict[str, tuple[str, str]] = {}
         self._turn_ids: dict[str, int] = {}
         self._arm = arm
@@ -130,37 +143,41 @@ class MentioningHome(RecallingHome):
                     agent=_AGENT,
                     person=person,
                     tools=("remember",) if is_fact else (),
-                    unread_language=told["lang"] if told else "en",
+                    unread_language=(told["lang"] if told else "en") if self._arm.is_learning else None,
                 )
             )
             if told:
                 self._turn_ids[told["id"]] = row
             if told and is_fact:
                 self.remember(told, at, self._search_words.get(told["id"]))
-        while self._arm.is_learning and (turns := self.memory_store.take_ended_turns(_AGENT, at + 1)):
+        while turns := self.memory_store.take_ended_turns(_AGENT, at + 1):
             self._learn(turns)
 
     def _learn(self, turns: Sequence[PastTurn]) -> None:
         """Store what the extractor returns for an ended conversation, as `agents.learning.Learner` does."""
         last = turns[-1]
-        name = NAME_BY_PERSON[last.person]
-        speaker = Speaker(
-            "", last.unread_language or "", last.person, name, is_alone=True, conversation=last.conversation
-        )
-        quoted = [(number, told) for number, turn in enumerate(turns, 1) if (told := self._told_by_text.get(turn.said))]
-        data: dict[str, Any] = {
-            "summary": ". ".join([turn.said for turn in turns[-2:]]) if self._arm.summaries else "",
-            "facts": [self._quote(number, told) for number, told in quoted] if self._arm.facts else [],
-        }
-        store_data = learning._store_data  # noqa: SLF001 - what a turn of the integration calls after its request
-        for row, owned in store_data(speaker, turns, data, self.memory_store)[0].items():
-            ((_, told),) = quoted
-            self.learned[told["id"]] = owned
-            self.fact_ids.setdefault(told["id"], row)
+        name, language = NAME_BY_PERSON[last.person], last.unread_language or ""
+        speaker = Speaker("", language, last.person, name, is_alone=True, conversation=last.conversation)
+        # only the last turn tells something
+        told = self._told_by_text.get(last.said)
+        summary = " ".join([_end_sentence(turn.said) for turn in turns[-2:]]) if self._arm.summaries else ""
+        data = {"summary": summary, "facts": self._quote(len(turns), told) if told and self._arm.facts else []}
+        store_data = learning._store_data  # noqa: SLF001 - everything before it is the request to the model
+        stored, _ = store_data(speaker, turns, data, self.memory_store)
+        for row, learned in stored.items():
+            told_id = self._told_by_text[last.said]["id"]
+            self.learned[told_id] = learned
+            self.fact_ids.setdefault(told_id, row)
 
-    def _quote(self, number: int, told: dict[str, Any]) -> dict[str, Any]:
-        quote = {"quote": told["text"], "subject": "", **told.get("quoted", {})}
-        return {"number": number, "words": self._search_words.get(told["id"], ""), **quote}
+    def _quote(self, number: int, told: dict[str, Any]) -> list[dict[str, Any]]:
+        if told["id"] not in self.mentioned and not self._arm.quotes_remembered:
+            return []
+        quote, subject = told.get("quote", told["text"]), told.get("subject", "")
+        return [{"number": number, "quote": quote, "subject": subject, "words": self._search_words.get(told["id"], "")}]
+
+
+def _end_sentence(text: str) -> str:
+    return text if text.endswith(("?", "？", "。")) else f"{text}."
 
 
 def _iter_conversations(household: dict[str, Any]) -> Iterator[tuple[str | None, list[_Said]]]:
@@ -174,7 +191,7 @@ def _iter_conversations(household: dict[str, Any]) -> Iterator[tuple[str | None,
             yield told["who"], [(begin, *next(commands)), (begin + 60, told["text"], told["reply"])]
 
 
-def measure_evidence(counts: EvidenceCounts, home: MentioningHome) -> None:
+def _measure_evidence(counts: EvidenceCounts, home: MentioningHome) -> None:
     """Ask a home all questions, say the other sentences, and add the counts."""
     told = {told["id"]: told for told in home.household["told"]}
     counts.mentioned_count += len(home.mentioned)
@@ -219,36 +236,44 @@ def _explain(home: MentioningHome, question: dict[str, Any]) -> str:
         return "not sent"
     owners = [home.learned[name][0] for name in missing if name in home.learned]
     if not owners:
-        return "refused"
+        return "not learned"
     return "not sent" if {*owners} & {"", NAME_BY_PERSON[question["who"]]} else "somebody else's"
+
+
+def measure_arm(name: str, arm: LearningArm, days: float, halves: Iterable[int]) -> EvidenceCounts:
+    """Return the sum of the counts of homes of a household in which these halves are mentioned, 0 or 1."""
+    counts = EvidenceCounts()
+    for half in halves:
+        with TemporaryDirectory() as folder:
+            home = MentioningHome(Path(folder) / "memory.db", name, half, arm)
+            home.expire_turns(days)
+            _measure_evidence(counts, home)
+            home.memory_store.close()
+    return counts
 
 
 def main() -> None:
     """Run the benchmark and print the results."""
     is_quick = "--quick" in sys.argv[1:]
     print(
-        f"{'household':46}{'proved':>10}{'evidence':>10}{'outdated':>10}{'leaked':>8}{'lines':>8}{'facts':>8}{'both':>8}"
-        "  missed"
+        f"{'household':46}{'proved':>9}{'evidence':>10}{'gain':>7}{'outdated':>10}{'leaked':>8}{'lines':>8}{'facts':>8}"
+        f"{'both':>8}  missed"
     )
-    with TemporaryDirectory() as folder:
-        for name, days in product(HOUSEHOLD_NAMES, (_RETENTION_DAYS,) if is_quick else (_RETENTION_DAYS, math.inf)):
-            for label, arm in ARM_BY_NAME.items():
-                counts = EvidenceCounts()
-                for half in range(1 if is_quick else 2):
-                    home = MentioningHome(Path(folder) / f"{name} {days} {label} {half}.db", name, half, arm)
-                    home.expire_turns(days)
-                    measure_evidence(counts, home)
-                    home.memory_store.close()
-                print(_format_row(f"{name}, {'kept' if math.isinf(days) else f'{days} days'}, {label}", counts))
+    for name, days in product(HOUSEHOLD_NAMES, (_RETENTION_DAYS,) if is_quick else (_RETENTION_DAYS, math.inf)):
+        base = 0.0
+        for label, arm in ARM_BY_NAME.items():
+            counts = measure_arm(name, arm, days, range(1 if is_quick else 2))
+            base = base or counts.evidence_share
+            print(_format_row(f"{name}, {'kept' if math.isinf(days) else f'{days} days'}, {label}", counts, base))
 
 
-def _format_row(label: str, counts: EvidenceCounts) -> str:
-    proved = f"{counts.proved_count} of {counts.mentioned_count}"
+def _format_row(label: str, counts: EvidenceCounts, base: float) -> str:
+    proved = f"{counts.proved_count} of {counts.mentioned_count}" if counts.mentioned_count else ""
     lines, facts = (each / counts.sentence_count for each in (counts.line_tokens, counts.fact_tokens))
     missed = ", ".join([f"{count} {why}" for why, count in counts.missed.most_common()])
     return (
-        f"{label:46}{proved:>10}{counts.evidence_count / counts.question_count:10.1%}{counts.outdated_count:10}"
-        f"{counts.leaked_count:8}{lines:8.1f}{facts:8.1f}{lines + facts:8.1f}  {missed}"
+        f"{label:46}{proved:>9}{counts.evidence_share:10.1%}{100 * (counts.evidence_share - base):+7.1f}"
+        f"{counts.outdated_count:10}{counts.leaked_count:8}{lines:8.1f}{facts:8.1f}{lines + facts:8.1f}  {missed}"
     )
 
 
