@@ -185,7 +185,7 @@ def test_conversations_are_split_as_memory_splits_them(open_memory: OpenFn, lang
 
 
 def count_found(read_language: ReadFn, extract: Extractor) -> int:
-    """Return how many of the marked facts of all languages are stored."""
+    """Return the number of marked facts that are stored, in all languages."""
     stored = [each for language in LANGUAGES for each in read_language(language, extract)]
     return len({(each.conversation.id, fact) for each in stored for fact in each.marked_facts})
 
