@@ -184,7 +184,7 @@ def _store_data(
         if fact is not None:
             fact = replace(fact, at=turns[proved.turn].at, search_words=proved.search_words or None)
             remember_fact(memory, speaker, fact)
-    summary = join_lines(str(data.get("summary") or ""), _MAX_SUMMARY_CHARS)
+    summary = join_lines(text if isinstance(text := data.get("summary"), str) else "", _MAX_SUMMARY_CHARS)
     everything = " ".join([f"{turn.said} {turn.answer}" for turn in turns])
     has_summary = bool(summary) and is_supported_by(summary, everything, speaker.name, speaker.build_words())
     if has_summary:
