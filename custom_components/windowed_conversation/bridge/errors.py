@@ -23,7 +23,7 @@ from ..turn import errors as turn
 from ..window import MAX_TOKENS
 
 # The languages that have spoken texts, see `translations/`. The first one is the fallback.
-SPOKEN_LANGUAGES = ("en", "da", "de", "es", "fr", "it", "nl", "pl", "pt", "pt-BR", "sv", "ja", "zh-Hans")
+SPOKEN_LANGUAGES = ("en", "cs", "da", "de", "es", "fr", "it", "ja", "nl", "pl", "pt", "pt-BR", "sv", "uk", "zh-Hans")
 _HOME_ASSISTANT_LANGUAGES = tuple(sorted(LANGUAGES))
 
 # Codes for Chinese in traditional characters. Speech engines name a region or a language instead of the script.

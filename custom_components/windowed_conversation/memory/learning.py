@@ -22,7 +22,7 @@ _TOKEN_PATTERN = re.compile(rf"[{_CJK}]|[^\W_{_CJK}]+")
 _SENTENCE_PATTERN = re.compile(r"(?:[^.!?。！？\n;；]|[.](?!\s|$))+[.!?。！？;；]*")  # noqa: RUF001 - of several scripts
 _CLAUSE_END_PATTERN = re.compile(r"[,，:：–—](?!\d)|\s-\s")  # noqa: RUF001 - of several scripts
 _QUESTION_MARKS = ("?", "？")
-_STRIPPABLE_CHARS = " \t\r\n.,;:!…\"'“”„«»‘’-–—，。！；：、「」"  # noqa: RUF001 - of several scripts
+_STRIPPABLE_CHARS = " \t\r\n.,;:!…\"“”„«»‘-–—，。！；：、「」"  # noqa: RUF001 - of several scripts
 
 
 type _Span = tuple[int, int]
@@ -153,7 +153,7 @@ def _widen(span: _Span, said: str, words: _LanguageWords) -> tuple[_Span, _Span]
     """Return the span of the whole clauses that contain a span, and that of the whole sentences."""
     sentences = [each.span() for each in _SENTENCE_PATTERN.finditer(said) if _overlaps(each.span(), span)]
     first, last = sentences[0][0], sentences[-1][1]
-    clauses = [each for each in _iter_clauses(said, first, last, words) if _overlaps(each, span)]
+    clauses = [each for each in _iter_clauses(said, first, last, words) if _overlaps(each, span)] or [(first, last)]
     return (clauses[0][0], clauses[-1][1]), (first, last)
 
 
