@@ -19,7 +19,7 @@ PATH_BY_LANGUAGE = {path.stem: path for path in sorted((PACKAGE / "translations"
 OTHERS = [pytest.param(path, id=language) for language, path in PATH_BY_LANGUAGE.items() if language != "en"]
 
 # The languages that have every text. The others have at least those that are spoken.
-COMPLETE_LANGUAGES = {"da", "de", "en", "es", "fr", "it", "ja", "nl", "pl", "pt", "pt-BR", "sv", "zh-Hans"}
+COMPLETE_LANGUAGES = {"cs", "da", "de", "en", "es", "fr", "it", "ja", "nl", "pl", "pt", "pt-BR", "sv", "uk", "zh-Hans"}
 
 # Home Assistant takes an answer that ends like this for a question, and listens for the reply.
 QUESTION_MARKS = ("?", ";", "？")
