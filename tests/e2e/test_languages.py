@@ -26,8 +26,13 @@ LANGUAGES = {"de": "de", "uk": "uk", "zh-Hans": "zh-CN", "ja": "ja"}
 SIZES = {"desktop": (1280, 800), "phone": (390, 844)}
 FORMS = ("menu", "account", "agent", "options", "talk", "device", "activity", "repairs", "repair-model", "repair-size")
 
-# Where a text is broken by a value or by markup.
-_BREAK = re.compile(r"\{[^}]*\}|\]\([^)]*\)|[*`\[\]\n]")
+# What is in English in every language.
+NAMES = {"Device control"}  # a choice of Home Assistant, whose name is in its code
+
+# Where a text is broken by markup, by a value, or by either.
+_MARKUP = re.compile(r"\]\([^)]*\)|[*`\[\]\n]")
+_VALUE = re.compile(r"\{[^}]*\}")
+_BREAK = re.compile(f"{_MARKUP.pattern}|{_VALUE.pattern}")
 _MIN_WORDS, _MIN_LETTERS = 2, 12
 
 # Returns the visible texts of the document, those of attributes as well, and the texts that a box cuts off.
@@ -83,6 +88,12 @@ def is_long(part: str) -> bool:
     return len(part.split()) >= _MIN_WORDS and sum(map(str.isalpha, part)) >= _MIN_LETTERS
 
 
+def build_pattern(text: str) -> str:
+    """Return the pattern of a text with any values, or nothing for one that has hardly more than values."""
+    parts = [part for part in _MARKUP.split(text) if len(_VALUE.sub("", part).strip()) > 1]
+    return "|".join(".+".join(map(re.escape, _VALUE.split(part.strip()))) for part in parts)
+
+
 class Texts:
     """The texts of a language, and the English ones that must not be seen in it."""
 
@@ -91,12 +102,17 @@ class Texts:
         self._by_key = read_texts(language)
         everything = "\n".join(" ".join(split_text(text)) for text in self._by_key.values())
         english = {part for text in read_texts("en").values() for part in split_text(text) if is_long(part)}
-        self.english = {part for part in english if part not in everything}
+        self.english = {part for part in english if part not in everything} - NAMES
         self.own = {part for text in self._by_key.values() for part in split_text(text) if len(part) > 1} - english
+        self._patterns = re.compile("|".join(filter(None, map(build_pattern, self._by_key.values()))))
 
-    def __getitem__(self, key: str) -> str:
-        """Return the longest part of a text between its values."""
-        return max(split_text(self._by_key[key]), key=len)
+    def has(self, shown: str) -> bool:
+        """Return whether a text of the language, or a part of it between markup, is shown as this."""
+        return bool(self._patterns.fullmatch(shown))
+
+    def format(self, key: str, **values: str) -> str:
+        """Return a text of the language with its values."""
+        return self._by_key[key].format(**values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +147,7 @@ class Visitor:
             shown = "\n".join(found["texts"])
             english |= {part for part in self.texts.english if part in shown}
             own |= {part for part in self.texts.own if part in shown}
-            cut |= {f"{name}: {text}" for text in found["cut"] if any(part in text for part in self.texts.own)}
+            cut |= {f"{name}: {text}" for text in found["cut"] if self.texts.has(text)}
             self.seen.wide[view] += [name] if found["isWide"] else []
             await save_screenshot(self._page, f"{self._language}-{view}-{name}")
         await self._page.set_viewport_size({"width": SIZES["desktop"][0], "height": SIZES["desktop"][1]})
@@ -152,7 +168,7 @@ class Visitor:
         menu = self._page.locator("step-flow-menu")
         await menu.wait_for()
         await self.look("menu")
-        await menu.get_by_text(self.texts["config.step.user.menu_options.server"], exact=True).click()
+        await menu.get_by_text(self.texts.format("config.step.user.menu_options.server"), exact=True).click()
         form = self._page.locator("step-flow-form").first
         await form.locator("input[type=url]").fill(f"http://127.0.0.1:{find_free_port()}")
         await self.submit_button().click()
@@ -206,7 +222,9 @@ class Visitor:
             ("repair-size", "model_too_small", "step-flow-menu"),
         ):
             await self.go("config/repairs")
-            title = self._page.locator("ha-config-repairs").get_by_text(self.texts[f"issues.{issue}.title"])
+            title = self._page.locator("ha-config-repairs").get_by_text(
+                self.texts.format(f"issues.{issue}.title", agent="Ada", model="older")
+            )
             await title.wait_for()
             if view == "repair-model":
                 await self.look("repairs")
@@ -239,7 +257,8 @@ async def change_language(house: House, language: str) -> None:
     await send("frontend/set_user_data", key="language", value={"language": language, "time_zone": "local", **settings})
     found = await send("assist_pipeline/pipeline/list")
     (pipeline,) = (each for each in found["pipelines"] if each["id"] == house.pipeline)
-    fields: dict[str, Any] = {**pipeline, "language": LANGUAGES.get(language, language)}
+    code = LANGUAGES.get(language, language)
+    fields: dict[str, Any] = {**pipeline, "language": code, "conversation_language": code}
     await send("assist_pipeline/pipeline/update", pipeline_id=fields.pop("id"), **fields)
     await house.client.post(f"/api/config/config_entries/entry/{house.account.entry_id}/reload")
 
