@@ -22,7 +22,7 @@ _TOKEN_PATTERN = re.compile(rf"[{_CJK}]|[^\W_{_CJK}]+")
 _SENTENCE_PATTERN = re.compile(r"(?:[^.!?。！？\n;；]|[.](?!\s|$))+[.!?。！？;；]*")  # noqa: RUF001 - of several scripts
 _CLAUSE_END_PATTERN = re.compile(r"[,，:：–—](?!\d)|\s-\s")  # noqa: RUF001 - of several scripts
 _QUESTION_MARKS = ("?", "？")
-_STRIPPABLE_CHARS = " \t\r\n.,;:!…\"“”„«»‘-–—，。！；：、「」"  # noqa: RUF001 - of several scripts
+_STRIPPABLE_CHARS = ' \t\r\n.,;:!…"“”„«»‘-–—，。！；：、「」'  # noqa: RUF001 - of several scripts
 
 
 type _Span = tuple[int, int]
