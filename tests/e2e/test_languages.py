@@ -42,6 +42,7 @@ _READ_TEXTS = """() => {
   const isSeen = element => element.checkVisibility({ visibilityProperty: true, opacityProperty: true });
   const isHidden = overflow => ["hidden", "clip"].includes(overflow);
   const isCut = text => {
+    if (text.parentElement.closest("[title]")) return false;
     const range = document.createRange();
     range.selectNodeContents(text);
     const { left, right } = range.getBoundingClientRect();
@@ -154,7 +155,7 @@ class Visitor:
         self.seen.english[view], self.seen.cut[view], self.seen.own[view] = english, cut, own
 
     async def go(self, path: str) -> None:
-        """Go to a page of the frontend."""
+        """Load a page of the frontend."""
         await self._page.goto(f"{self._house.url}/{path}")
 
     def submit_button(self) -> Locator:
@@ -205,7 +206,7 @@ class Visitor:
         await dialog.press_key()
         await dialog.say("my name is Ada")
         await dialog.answer()
-        await dialog.say("fail with 429")
+        await dialog.say("fail with 400")
         await dialog.answer()
         await self.look("talk")
 
@@ -245,8 +246,7 @@ class Visitor:
 
 async def open_sections(form: Locator) -> None:
     """Expand the sections of a form."""
-    for section in await form.locator("ha-form-expandable").all():
-        await section.locator("#summary, .top").first.click()
+    await form.locator("ha-expansion-panel").evaluate_all("all => all.forEach(each => { each.expanded = true; })")
 
 
 async def change_language(house: House, language: str) -> None:
@@ -268,12 +268,10 @@ async def raise_issues(house: House, client: Client) -> None:
     house.model.change(models=("scripted", "older"))
     other: Account = await add_account(client, ModelAccess(url=house.model.url, model="older", api_key="other"), "Ada")
     house.model.change(models=("scripted", "newer"))
-    ask: Callable[[], Awaitable[Any]] = lambda: client.post(
-        "/api/services/conversation/process?return_response", {"agent_id": other.agent_id, "text": "my name is Ada"}
-    )
-    await ask()
+    question = {"agent_id": other.agent_id, "text": "my name is Ada"}
+    await client.post("/api/services/conversation/process", question)
     await change_agent(client, other, {"context_tokens": 1_000, "max_answer_tokens": 500})
-    await ask()
+    await client.post("/api/services/conversation/process", question)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
