@@ -269,9 +269,9 @@ async def raise_issues(house: House, client: Client) -> None:
     other: Account = await add_account(client, ModelAccess(url=house.model.url, model="older", api_key="other"), "Ada")
     house.model.change(models=("scripted", "newer"))
     question = {"agent_id": other.agent_id, "text": "my name is Ada"}
-    await client.post("/api/services/conversation/process", question)
+    await client.post("/api/services/conversation/process?return_response", question)
     await change_agent(client, other, {"context_tokens": 1_000, "max_answer_tokens": 500})
-    await client.post("/api/services/conversation/process", question)
+    await client.post("/api/services/conversation/process?return_response", question)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
