@@ -16,6 +16,7 @@ from homeassistant.components.conversation import DOMAIN as CONVERSATION_DOMAIN
 from homeassistant.components.homeassistant.exposed_entities import async_should_expose
 from homeassistant.core import HomeAssistant, callback
 from homeassistant.helpers import issue_registry as ir
+from homeassistant.helpers.translation import async_get_cached_translations
 
 from ..bridge.errors import format_count
 from ..const import DOMAIN
@@ -65,6 +66,10 @@ class PromptPart(StrEnum):
     INSTRUCTIONS = "instructions"
     TOOLS = "tools"
     ENTITIES = "entities"
+
+
+# Stands for the parts if none of them has changed.
+NO_PART = "nothing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,10 +364,17 @@ def async_update_health(hass: HomeAssistant, agent_id: str, agent_name: str, wat
             "agent": agent_name,
             "expected": format_count(health.collapse.expected),
             "cached": format_count(health.collapse.cached_tokens),
-            "changed": ", ".join(health.collapse.changed_parts) or "nothing",
+            "changed": _name_parts(hass, health.collapse.changed_parts),
         }
     async_update_issue(hass, Issue.WINDOW_STAYS_FULL, agent_id, full)
     async_update_issue(hass, Issue.CACHE_LOST, agent_id, lost)
+
+
+def _name_parts(hass: HomeAssistant, parts: Sequence[str]) -> str:
+    """Return the names of the parts in Home Assistant's language, or its word for nothing if there are none."""
+    texts = async_get_cached_translations(hass, hass.config.language, "selector", DOMAIN)
+    prefix = f"component.{DOMAIN}.selector.prompt_part.options"
+    return ", ".join([texts.get(f"{prefix}.{part}", part) for part in parts or [NO_PART]])
 
 
 @callback
