@@ -5,7 +5,6 @@ part of its folder that tests read goes to `tests/kept`, and a visit to a copy l
 """
 
 import asyncio
-from collections.abc import Iterable
 from contextlib import closing
 import json
 from pathlib import Path
@@ -19,8 +18,16 @@ from demo.client import Client, Json
 from demo.home import EXPOSED_ENTITY_IDS, set_up_home
 from demo.home_assistant import REPOSITORY
 from demo.model_server import ModelServer, call, words
-from demo.setup_agent import DOMAIN, Account, ModelAccess, add_account, change_agent, change_options, fill_form
-from demo.setup_agent import prefer_agent
+from demo.setup_agent import (
+    DOMAIN,
+    Account,
+    ModelAccess,
+    add_account,
+    change_agent,
+    change_options,
+    fill_form,
+    prefer_agent,
+)
 from demo.turns import take_turn
 from tests import kept_home as kept
 from tests.e2e.house import wait_for
@@ -64,6 +71,7 @@ _HOUSE = {
     "max_tool_iterations": 6,
 }
 _STUDY = {"name": "Study", "model": _MODEL, "history_tokens": 900, "head_start": False, "record": "full"}
+_CLERK = {"record": "full", "effort": "low", "counting": "o200k_base"}
 
 # The files of Home Assistant that belong to the home, besides those with entries of other integrations.
 _WHOLE_FILES = ("assist_pipeline.pipelines", "core.area_registry", "onboarding", "person")
@@ -82,7 +90,7 @@ async def main() -> None:
     """Make the home, and replace the one that the version has."""
     version = json.loads((REPOSITORY / "custom_components" / DOMAIN / "manifest.json").read_text())["version"]
     folder = kept.KEPT / version
-    with TemporaryDirectory(delete=False) as temporary:
+    with TemporaryDirectory() as temporary:
         config = Path(temporary) / "home"
         async with ModelServer(port=_MODEL_PORT, strict=True, models=(_MODEL, _OPENAI_MODEL)) as model:
             config.mkdir()
@@ -116,10 +124,8 @@ async def _furnish(house: KeptHouse, model: ModelServer) -> None:
     await _wait_for_agent(client, kept.HOUSE)
     owners = [{"device": await _find_satellite(client), "person": (await _list_people(client))[kept.OWNER]}]
     await change_options(client, server, {**_OPTIONS, "device_owners": owners})
-    openai = ModelAccess(
-        url=model.url, model=_OPENAI_MODEL, api_key=_KEY, form_name="openai", record_level="full", timeouts=(60, 120)
-    )
-    await add_account(client, openai, "Clerk")
+    openai = ModelAccess(url=model.url, model=_OPENAI_MODEL, api_key=_KEY, form_name="openai")
+    await change_agent(client, await add_account(client, openai, "Clerk"), _CLERK)
     form = await client.post(f"{_FLOWS}/flow", {"handler": DOMAIN})
     local = await client.post(f"{_FLOWS}/flow/{form['flow_id']}", {"next_step_id": "local"})
     await _rename_agent(client, local["result"]["entry_id"], "Attic", kept.ATTIC)

@@ -207,13 +207,15 @@ async def _call_actions_on_memory(act: Any) -> None:
     await act("export_memories")
     await act("export_memories", everyone=True, filename="media/visit.jsonl")
     await act("import_memories", filename="media/visit.jsonl")
-    await act("forget", query=OWNERS_FACT, dry_run=True)
+    for query in (OWNERS_FACT, LEARNED_FACT):
+        await act("forget", query=query, dry_run=True)
 
 
 async def _call_actions_on_turns(act: Any) -> None:
     kept = (await act("list_turns", entity_id=HOUSE, until=_find_visit_start()))["turns"]
     newest = (await act("list_turns", route="model", limit=1))["turns"]
-    await act("get_turn", turn_id=next(each["turn_id"] for each in kept if each["tools"]), request=1)
+    for trait in ("tools", "failures"):
+        await act("get_turn", turn_id=next(each["turn_id"] for each in kept if each[trait]), request=1)
     await act("get_turn", turn_id=newest[0]["turn_id"])
     await act("export_turns", filename="media/turns.jsonl")
 
