@@ -1,4 +1,4 @@
-"""What learning from conversations adds to requests: evidence for what was only mentioned, and tokens.
+"""The evidence and the tokens that learning from conversations adds to requests.
 
     .venv/test/bin/python -m benchmarks.learned            (--quick: only what expires, and one half of each household)
 
@@ -58,7 +58,7 @@ type _Said = tuple[float, str, str]
 
 
 class LearningArm(NamedTuple):
-    """What a home learns from ended conversations, and from what.
+    """The memories that a home stores of ended conversations.
 
     `quotes_remembered` is whether the extractor quotes what was remembered before, and `remembers_all` whether nothing
     is only mentioned.
@@ -107,7 +107,7 @@ class EvidenceCounts:
 
 
 class MentioningHome(RecallingHome):
-    """A home in which one half of what is told is only mentioned, and which may learn from its conversations."""
+    """A home in which every second fact is only mentioned, and which may learn from its conversations."""
 
     def __init__(self, path: Path, name: str, half: int, arm: LearningArm) -> None:
         super().__init__(path)
@@ -181,7 +181,7 @@ def _end_sentence(text: str) -> str:
 
 
 def _iter_conversations(household: dict[str, Any]) -> Iterator[tuple[str | None, list[_Said]]]:
-    """Yield who talks in a conversation, and its turns: one of commands each day, and a command before what is told."""
+    """Yield the person and the turns of each conversation: one of commands each day, and two turns for each fact."""
     commands = itertools.cycle(household["commands"])
     for day in range(201):
         at = START_TIMESTAMP + day * _DAY_SECONDS
@@ -224,7 +224,7 @@ def _add_sentence(counts: EvidenceCounts, home: MentioningHome, text: str, who: 
 
 
 def _list_wordings(home: MentioningHome, told: dict[str, Any]) -> list[str]:
-    """Return what was told in the words of the person, as it was remembered, and as it was learned."""
+    """Return a fact in the words of the person, as it was remembered, and as it was learned."""
     _, learned = home.learned.get(told["id"], ("", told["text"]))
     return [told["text"], told["fact"], learned]
 

@@ -72,7 +72,7 @@ class KeptHome:
 
     @property
     def responses(self) -> dict[str, dict[str, list[Any]]]:
-        """The `actions` responses and the `events` data of a visit by the version that left the home, by their names."""
+        """The responses of `actions` and the data of `events` of a visit by the version that left the home, by name."""
         found: dict[str, dict[str, list[Any]]] = json.loads(self._read("responses.json"))
         return found
 
