@@ -41,6 +41,7 @@ def test_an_item_is_at_most_three_words(item: str, is_long: bool) -> None:
         ("who is at the door", "xx", False),
         ("a che ora parte il treno", "it", True),
         ("a tavola", "it", False),
+        ("dès que Ben est à la maison", "fr", True),
         ("på vilken tid går tåget", "sv", True),
         ("hvad tid toget går", "da", True),
         ("quando o filme começa", "pt-BR", True),

@@ -119,9 +119,8 @@ def is_instruction(text: str, language: str) -> bool:
         return any(word in text for word in question_words)
     words = _WORD_PATTERN.findall(text.casefold())
     # as in "at what time the train leaves"
-    if words and words[0] in _load_words(base_language(language), "question_prepositions"):
-        words = words[1:]
-    return bool(words) and words[0] in question_words
+    is_preceded = words[:1] and words[0] in _load_words(base_language(language), "question_prepositions")
+    return not question_words.isdisjoint(words[: 2 if is_preceded else 1])
 
 
 def is_quote_from(quote: str, said: str) -> bool:
