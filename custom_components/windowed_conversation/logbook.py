@@ -13,12 +13,16 @@ from .bridge.delivery import Delivery
 from .bridge.errors import ERROR_KEY_BY_CLASS_NAME, plural_form
 from .bridge.turn_report import EVENT_ANSWER, EVENT_FORGOTTEN, EVENT_LEARNED, EVENT_TURN
 from .const import DOMAIN
+from .memory import base_language
 from .providers import Redirected
 from .turn.errors import LocalAnswerFailed
 from .turn.routing import Route
 
 # In seconds: shorter times would be displayed as 0.0 or 0.1.
 _MIN_DURATION_SECONDS = 0.1
+
+# All other languages of the translations have a comma before decimals.
+_DECIMAL_POINT_LANGUAGES = frozenset({"en", "ja", "zh"})
 
 
 @callback
@@ -55,9 +59,13 @@ def _format_turn(hass: HomeAssistant, turn: Mapping[str, Any]) -> str:
         key = "answered_by_model"
     else:
         agent = _entity_name(hass, turn["answered_by"])
-    seconds: float = turn["duration"]
-    is_short = seconds < _MIN_DURATION_SECONDS
-    return _common_text(hass, key, agent=agent, seconds=f"<{_MIN_DURATION_SECONDS}" if is_short else f"{seconds:.1f}")
+    return _common_text(hass, key, agent=agent, seconds=_format_seconds(hass.config.language, turn["duration"]))
+
+
+def _format_seconds(language: str, seconds: float) -> str:
+    """Return a number of seconds with one decimal, after the sign that the language uses."""
+    text = f"<{_MIN_DURATION_SECONDS}" if seconds < _MIN_DURATION_SECONDS else f"{seconds:.1f}"
+    return text if base_language(language) in _DECIMAL_POINT_LANGUAGES else text.replace(".", ",")
 
 
 def _format_promise(hass: HomeAssistant, promise: Mapping[str, Any]) -> str:

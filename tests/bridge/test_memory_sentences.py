@@ -26,10 +26,11 @@ REQUESTS = {path.stem: path.read_text("utf-8") for path in (FOLDER / "requests")
 
 def requests() -> Iterator[tuple[str, str, MemoryRequest | None]]:
     for language, sentences in (*SENTENCES.items(), *EVERYDAY.items()):
-        for verb in (each for each in RequestKind if each is not RequestKind.LIST_FACTS):
+        for verb in (each for each in RequestKind if each not in (RequestKind.LIST_FACTS, RequestKind.LIST_LEARNED)):
             captures = sentences.get(verb, {}).items()
             yield from ((language, said, MemoryRequest(verb, text)) for said, text in captures)
         yield from ((language, said, MemoryRequest(RequestKind.LIST_FACTS)) for said in sentences["known"])
+        yield from ((language, said, MemoryRequest(RequestKind.LIST_LEARNED)) for said in sentences.get("learned", ()))
         yield from ((language, said, None) for said in sentences["nothing"])
 
 
@@ -111,7 +112,7 @@ def test_a_language_without_sentences_knows_few_answers(said: str, answer: bool 
     assert parse_yes_no(said, "fi") is answer
 
 
-@pytest.mark.parametrize("language", EVERYDAY)
+@pytest.mark.parametrize("language", [*EVERYDAY, "pt-BR"])
 def test_hardly_an_ordinary_sentence_is_taken_for_one_of_memory(language: str) -> None:
     ordinary = ordinary_sentences(language, ORDINARY)
 

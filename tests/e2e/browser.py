@@ -56,9 +56,13 @@ class AssistDialog:
         self._shown = 0
 
     async def open(self, url: str) -> None:
-        """Go to the overview page and open the dialog with its keyboard shortcut."""
+        """Go to the overview page and open the dialog."""
         await self._page.goto(f"{url}/home/overview")
         await self._page.get_by_text("Welcome").first.wait_for()
+        await self.press_key()
+
+    async def press_key(self) -> None:
+        """Open the dialog with its keyboard shortcut."""
         # The page ignores keys that are pressed before it has loaded its keyboard handler.
         while not await self._chat.count():
             await self._page.locator("body").press("a")

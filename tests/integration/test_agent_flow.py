@@ -56,6 +56,8 @@ from .agent_forms import FRIDAY, get_selectors, open_agent_form, open_new, sugge
 from .conftest import AGENT, Page, SayFn, Submit, get_speech, list_sections
 from .states import get_state
 
+TWO_MILLION = "2\u202f000\u202f000"
+
 OPENAI = KINDS[0]
 
 
@@ -202,10 +204,14 @@ async def test_impossible_value_is_refused(new_form: Submit, wrong: dict[str, An
 @pytest.mark.parametrize(
     ("field", "number", "error"),
     [
-        (CONF_HISTORY_TOKENS, 99, "Window size: enter a number from 100 to 2,000,000."),
-        (CONF_HISTORY_TOKENS, 2_000_001, "Window size: enter a number from 100 to 2,000,000."),
-        (CONF_CONTEXT_TOKENS, 99, "Context size: enter a number from 100 to 2,000,000."),
-        (CONF_MAX_ANSWER_TOKENS, 0, "Maximum tokens to return in response: enter a number from 100 to 2,000,000."),
+        (CONF_HISTORY_TOKENS, 99, f"Window size: enter a number from 100 to {TWO_MILLION}."),
+        (CONF_HISTORY_TOKENS, 2_000_001, f"Window size: enter a number from 100 to {TWO_MILLION}."),
+        (CONF_CONTEXT_TOKENS, 99, f"Context size: enter a number from 100 to {TWO_MILLION}."),
+        (
+            CONF_MAX_ANSWER_TOKENS,
+            0,
+            f"Maximum tokens to return in response: enter a number from 100 to {TWO_MILLION}.",
+        ),
         (CONF_TEMPERATURE, 2.1, "Temperature: enter a number from 0 to 2."),
         (CONF_TEMPERATURE, -0.1, "Temperature: enter a number from 0 to 2."),
         (CONF_TOP_P, 1.1, "Top P: enter a number from 0 to 1."),

@@ -67,7 +67,7 @@ async def test_cache_that_is_lost_to_changing_instructions_is_told_without_their
     (issue,) = shown()
     assert (issue["issue"], issue["changed"]) == ("cache_lost", ["instructions"])
     assert issue["expected_tokens"] > issue["cached_tokens"] + 2000
-    told = {key: f"{issue[f'{key}_tokens']:,}" for key in ("expected", "cached")}
+    told = {key: f"{issue[f'{key}_tokens']:,}".replace(",", "\u202f") for key in ("expected", "cached")}
     assert issues() == {"cache_lost": {"agent": "Ada", "changed": "instructions", **told}}
     assert not any(word in str((issues(), shown())) for word in ("Pelican", "sunny"))
     await say("who am I?")
@@ -104,6 +104,22 @@ async def test_cache_that_is_lost_to_changed_tools_is_told(
 
     assert "tools" in issues()["cache_lost"]["changed"]
     assert "tools" in shown()[0]["changed"]
+
+
+async def test_what_a_cache_is_lost_to_is_told_in_the_language_of_the_home(
+    home: HomeAssistant, set_up: SetUpFn, say: SayFn, issues
+) -> None:
+    await home.config.async_update(language="de")
+    home.states.async_set("sensor.weather", "sunny")
+    entry = await set_up(prompt="It is {{ states('sensor.weather') }}. " + LONG)
+    await say("my name is Ada")
+    await say("who am I?")
+
+    home.states.async_set("sensor.weather", "rainy")
+    await change_agent(home, entry, llm_hass_api=[])
+    await say("who am I?")
+
+    assert issues()["cache_lost"]["changed"] == "Anweisungen, Tools, Entitäten"
 
 
 async def test_cache_that_a_server_loses_by_itself_is_told_when_it_goes_on_so(

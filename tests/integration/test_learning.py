@@ -3,7 +3,10 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 import json
+from pathlib import Path
+import shutil
 import sys
+import time
 from typing import Any
 
 from homeassistant.core import Context, Event, HomeAssistant
@@ -18,7 +21,14 @@ from custom_components.windowed_conversation.const import (
     CONF_SCOPE,
     DOMAIN,
 )
-from custom_components.windowed_conversation.memory import LEARNED_SOURCE, Fact, MemoryListQuery, RecallHit
+from custom_components.windowed_conversation.memory import (
+    LEARNED_SOURCE,
+    Fact,
+    Memory,
+    MemoryListQuery,
+    PastTurn,
+    RecallHit,
+)
 from demo.model_server import ModelServer, words
 
 from .actions import act
@@ -476,6 +486,61 @@ async def test_reload_during_the_request_reads_it_at_most_once(
     await end()
 
     assert len(calls) == 1
+
+
+async def test_file_of_a_home_that_was_killed_during_the_request_has_nothing_to_read(
+    home: HomeAssistant, set_up: SetUpFn, say: SayFn, *, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    entry = await set_up(**FACTS)
+    await talk(say, BINS, "hello")
+    has_begun, copy = asyncio.Event(), tmp_path / "killed.db"
+
+    async def hang(*args: Any) -> dict[str, Any]:
+        has_begun.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    monkeypatch.setattr(learning, "_async_request", hang)
+    monkeypatch.setattr(learning, "QUIET_SECONDS", -1.0)
+    entry.runtime_data.agents[next(iter(entry.subentries))].notify_listeners()
+    async with asyncio.timeout(30):
+        await has_begun.wait()
+
+    def read_copy() -> tuple[tuple[PastTurn, ...], int]:
+        for suffix in ("", "-wal"):
+            shutil.copy(f"{memory_of(home).writer.path}{suffix}", f"{copy}{suffix}")
+        memory = Memory(copy, ("en",))
+        unread = memory.take_ended_turns(next(iter(entry.subentries)), time.time() + 1)
+        turns = memory.statistics().turns
+        memory.close()
+        return unread, turns
+
+    assert await home.async_add_executor_job(read_copy) == ((), 2)
+
+
+async def test_account_that_is_removed_during_the_request_stores_nothing(
+    home: HomeAssistant, set_up: SetUpFn, say: SayFn, *, monkeypatch: pytest.MonkeyPatch, caplog: Any
+) -> None:
+    entry, other = await set_up(**FACTS), await set_up()
+    await talk(say, BINS, "hello")
+    has_begun = asyncio.Event()
+
+    async def hang(*args: Any) -> dict[str, Any]:
+        has_begun.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    monkeypatch.setattr(learning, "_async_request", hang)
+    monkeypatch.setattr(learning, "QUIET_SECONDS", -1.0)
+    entry.runtime_data.agents[next(iter(entry.subentries))].notify_listeners()
+    async with asyncio.timeout(30):
+        await has_begun.wait()
+    await home.config_entries.async_remove(entry.entry_id)
+    await home.async_block_till_done(wait_background_tasks=True)
+
+    assert home.config_entries.async_entries(DOMAIN) == [other]
+    assert await learned(home) == []
+    assert [record.message for record in caplog.records if record.levelname == "ERROR"] == []
 
 
 @pytest.mark.parametrize("fault", ["401", "quota", "500"])

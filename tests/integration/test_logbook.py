@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from homeassistant.core import Context, Event, HomeAssistant
+from homeassistant.helpers.translation import async_get_translations
 import pytest
 from pytest_homeassistant_custom_component.common import async_capture_events
 
@@ -47,6 +48,18 @@ async def test_local_turn_that_took_long_has_its_seconds(home: HomeAssistant, en
     await home.async_block_till_done()
 
     assert told() == "answered locally in 2.3 s"
+
+
+@pytest.mark.parametrize(("language", "text"), [("de", "lokal in 2,3 s beantwortet"), ("ja", "ローカルで2.3秒で回答")])
+async def test_seconds_have_the_decimal_sign_of_the_language(
+    home: HomeAssistant, entry, told: Told, language: str, text: str
+) -> None:
+    await home.config.async_update(language=language)
+    await async_get_translations(home, language, "common", [DOMAIN])
+    home.bus.async_fire(EVENT_TURN, {"entity_id": AGENT, "error": None, "route": "local", "duration": 2.34})
+    await home.async_block_till_done()
+
+    assert told() == text
 
 
 @pytest.mark.parametrize(

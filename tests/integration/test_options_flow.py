@@ -28,6 +28,8 @@ from .account_forms import open_options
 from .agent_forms import suggested
 from .conftest import SayFn, Submit, flush_store
 
+TWO_MILLION = "2\u202f000\u202f000"
+
 SMALL = {
     CONF_HISTORY_TOKENS: 1000,
     CONF_TOOL_RESULTS: "stub",
@@ -87,18 +89,22 @@ async def test_what_was_entered_is_kept_as_whole_numbers(home: HomeAssistant, op
 @pytest.mark.parametrize(
     ("wrong", "section", "error"),
     [
-        ({CONF_HISTORY_TOKENS: 99}, "window", "Window size: enter a number from 100 to 2,000,000."),
-        ({CONF_HISTORY_TOKENS: 2_000_001}, "window", "Window size: enter a number from 100 to 2,000,000."),
-        ({CONF_HISTORY_TOKENS: nan}, "window", "Window size: enter a number from 100 to 2,000,000."),
+        ({CONF_HISTORY_TOKENS: 99}, "window", f"Window size: enter a number from 100 to {TWO_MILLION}."),
+        ({CONF_HISTORY_TOKENS: 2_000_001}, "window", f"Window size: enter a number from 100 to {TWO_MILLION}."),
+        ({CONF_HISTORY_TOKENS: nan}, "window", f"Window size: enter a number from 100 to {TWO_MILLION}."),
         ({CONF_TRIM_SHARE: -1}, "window", "Freed when full: enter a number from 0 to 90."),
         ({CONF_TRIM_SHARE: 91}, "window", "Freed when full: enter a number from 0 to 90."),
         ({CONF_TRIM_SHARE: "nan"}, "window", "Freed when full: enter a number from 0 to 90."),
         ({CONF_MAX_TOOL_TURNS: 0}, "tool_results", "Answers that keep full results: enter a number from 1 to 100."),
-        ({CONF_RESULT_CAP_TOKENS: 99}, "tool_results", "Maximum length: enter a number from 100 to 2,000,000."),
-        ({CONF_MAX_WINDOWS: 0}, "conversations", "Maximum conversations: enter a number from 1 to 10,000."),
-        ({CONF_MAX_WINDOWS: 10_001}, "conversations", "Maximum conversations: enter a number from 1 to 10,000."),
-        ({CONF_EXPIRY_HOURS: 0}, "conversations", "Keep idle conversations for: enter a number from 1 to 8,760."),
-        ({CONF_MEMORY_DAYS: 3651}, "memory", "Keep memory for: enter a number from 1 to 3,650."),
+        (
+            {CONF_RESULT_CAP_TOKENS: 99},
+            "tool_results",
+            f"Maximum length: enter a number from 100 to {TWO_MILLION}.",
+        ),
+        ({CONF_MAX_WINDOWS: 0}, "conversations", "Maximum conversations: enter a number from 1 to 10\u202f000."),
+        ({CONF_MAX_WINDOWS: 10_001}, "conversations", "Maximum conversations: enter a number from 1 to 10\u202f000."),
+        ({CONF_EXPIRY_HOURS: 0}, "conversations", "Keep idle conversations for: enter a number from 1 to 8\u202f760."),
+        ({CONF_MEMORY_DAYS: 3651}, "memory", "Keep memory for: enter a number from 1 to 3\u202f650."),
     ],
 )
 async def test_error_of_a_number_names_the_field_and_its_limits(

@@ -240,7 +240,7 @@ async def test_agent_without_memory_is_told_nothing(
     await set_up(**{CONF_MEMORY: False})
     await say("when do the bins go out?", agent_id=f"{AGENT}_2")
 
-    assert "Friday" not in sent(model_server)
+    assert "out on Friday" not in sent(model_server)
 
 
 async def test_late_memory_leaves_the_turn_as_it_is(
@@ -260,11 +260,11 @@ async def test_late_memory_leaves_the_turn_as_it_is(
     assert memory is not None
     with memory.database._read_lock:
         assert get_speech(await say_at_once("when do the bins go out?"))
-    assert "Friday" not in sent(model_server)
+    assert "out on Friday" not in sent(model_server)
 
     monkeypatch.setattr(live_context, "MEMORY_TIMEOUT", 60.0)
     await say("hello there")
-    assert "Friday" in asked(model_server)[0]
+    assert "out on Friday" in asked(model_server)[0]
 
 
 @pytest.mark.long

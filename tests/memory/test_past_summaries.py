@@ -109,13 +109,19 @@ def test_a_summary_of_another_person_or_agent_stays_when_a_turn_is_forgotten(mem
     assert memory.statistics().summaries == len(others)
 
 
-def test_a_summary_without_turns_is_kept_as_long_as_turns_are(memory) -> None:
-    rows = [
-        insert_summary(memory, PastSummary("c1", NOW - 9, NOW - age, "They spoke", agent=agent))
-        for agent, age in (("a1", 1), ("a1", 3), (None, 3), (None, 5))
-    ]
+def test_a_summary_stays_when_its_turns_expire(memory, turn_ids) -> None:
+    row = add_summary(memory, ANNAS)
 
-    assert memory.forget_expired({"a1": NOW - 2}, NOW - 4).summaries == (rows[1], rows[3])
+    assert memory.forget_expired({}, NOW + 9).summaries == ()
+    (found,) = memory.recall("Portugal", person="anna")
+    assert (found.kind, found.id) == ("summary", row)
+
+
+def test_a_summary_that_outlived_its_turns_is_forgotten_by_its_words(memory, turn_ids) -> None:
+    row = add_summary(memory, ANNAS)
+    memory.forget_expired({}, NOW + 9)
+
+    assert memory.forget(query="Portugal", person="anna").summaries == (row,)
 
 
 @pytest.mark.parametrize(

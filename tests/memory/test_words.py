@@ -31,6 +31,21 @@ def test_a_word_is_found_however_it_is_written(said, asked) -> None:
     assert has_common_word(said, asked)
 
 
+@pytest.mark.parametrize(
+    ("said", "asked"),
+    [
+        ("Мій стоматолог", "коли до стоматолога?"),
+        ("Ключі в сусідки", "де мій ключ?"),
+        ("Сміття вивозять зранку", "хто вивозить сміттям"),
+        ("Машина в дворі", "хто взяв машину?"),
+    ],
+)
+def test_ukrainian_word_is_found_in_another_case(said: str, asked: str) -> None:
+    words = Words(("uk",))
+
+    assert set(words.search_terms(asked).words) & set(words.build_index_terms(said).words.split())
+
+
 def test_a_part_of_a_long_word_is_found() -> None:
     asked = _WORDS.search_terms("Heizung")
 

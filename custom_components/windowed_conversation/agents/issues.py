@@ -16,7 +16,9 @@ from homeassistant.components.conversation import DOMAIN as CONVERSATION_DOMAIN
 from homeassistant.components.homeassistant.exposed_entities import async_should_expose
 from homeassistant.core import HomeAssistant, callback
 from homeassistant.helpers import issue_registry as ir
+from homeassistant.helpers.translation import async_get_cached_translations
 
+from ..bridge.errors import format_count
 from ..const import DOMAIN
 from ..providers import Usage, count_messages_tokens, count_tools_tokens
 from ..store import StoreState, UnavailableReason
@@ -64,6 +66,10 @@ class PromptPart(StrEnum):
     INSTRUCTIONS = "instructions"
     TOOLS = "tools"
     ENTITIES = "entities"
+
+
+# Stands for the parts if none of them has changed.
+NO_PART = "nothing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,7 +336,11 @@ def async_update_context_issue(
 
 
 def _format_shortfall(agent_name: str, shortfall: Shortfall) -> dict[str, str]:
-    return {"agent": agent_name, "needed": f"{shortfall.needed_tokens:,}", "context": f"{shortfall.context_tokens:,}"}
+    return {
+        "agent": agent_name,
+        "needed": format_count(shortfall.needed_tokens),
+        "context": format_count(shortfall.context_tokens),
+    }
 
 
 @callback
@@ -345,19 +355,26 @@ def async_update_health(hass: HomeAssistant, agent_id: str, agent_name: str, wat
         full = {
             "agent": agent_name,
             "full": str(FULL_WINDOW_PERCENT),
-            "tokens": f"{health.full_window.current_tokens:,}",
-            "protected": f"{health.full_window.protected_tokens:,}",
-            "window": f"{health.full_window.max_tokens:,}",
+            "tokens": format_count(health.full_window.current_tokens),
+            "protected": format_count(health.full_window.protected_tokens),
+            "window": format_count(health.full_window.max_tokens),
         }
     if health.collapse is not None:
         lost = {
             "agent": agent_name,
-            "expected": f"{health.collapse.expected:,}",
-            "cached": f"{health.collapse.cached_tokens:,}",
-            "changed": ", ".join(health.collapse.changed_parts) or "nothing",
+            "expected": format_count(health.collapse.expected),
+            "cached": format_count(health.collapse.cached_tokens),
+            "changed": _name_parts(hass, health.collapse.changed_parts),
         }
     async_update_issue(hass, Issue.WINDOW_STAYS_FULL, agent_id, full)
     async_update_issue(hass, Issue.CACHE_LOST, agent_id, lost)
+
+
+def _name_parts(hass: HomeAssistant, parts: Sequence[str]) -> str:
+    """Return the names of the parts in Home Assistant's language, or its word for nothing if there are none."""
+    texts = async_get_cached_translations(hass, hass.config.language, "selector", DOMAIN)
+    prefix = f"component.{DOMAIN}.selector.prompt_part.options"
+    return ", ".join([texts.get(f"{prefix}.{part}", part) for part in parts or [NO_PART]])
 
 
 @callback

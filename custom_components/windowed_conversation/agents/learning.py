@@ -18,16 +18,7 @@ from ..bridge.errors import log_fault
 from ..bridge.persons import async_find_person
 from ..bridge.turn_report import async_fire_learned_event
 from ..const import Learning
-from ..memory import (
-    LEARNED_SOURCE,
-    Memory,
-    MemoryUnavailable,
-    PastTurn,
-    Summary,
-    TurnRecord,
-    base_language,
-    join_lines,
-)
+from ..memory import LEARNED_SOURCE, Memory, MemoryUnavailable, PastTurn, Summary, TurnRecord, base_language, join_lines
 from ..memory.learning import MAX_QUOTES, prove_quotes
 from ..providers import AnswerSchema, ProviderError
 from ..turn.attempts import Attempt, Purpose

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 import logging
 import math
+from pathlib import Path
 import re
 import traceback
 
@@ -22,8 +23,8 @@ from ..memory import base_language
 from ..turn import errors as turn
 from ..window import MAX_TOKENS
 
-# The languages that have spoken texts, see `translations/`. The first one is the fallback.
-SPOKEN_LANGUAGES = ("en", "da", "de", "es", "fr", "it", "nl", "pl", "pt", "pt-BR", "sv", "ja", "zh-Hans")
+# The languages that have spoken texts. The folder is listed at import, outside the event loop.
+SPOKEN_LANGUAGES = tuple(sorted([path.stem for path in (Path(__file__).parents[1] / "translations").glob("*.json")]))
 _HOME_ASSISTANT_LANGUAGES = tuple(sorted(LANGUAGES))
 
 # Codes for Chinese in traditional characters. Speech engines name a region or a language instead of the script.
@@ -59,6 +60,11 @@ def find_nearest_language(
     if base == "zh":
         language = "zh-Hant" if _TRADITIONAL_CHINESE_PATTERN.search(language) else "zh-Hans"
     return next((near for each in (language, base) for near in matches(each, languages, country)), "en")
+
+
+def format_count(count: float) -> str:
+    """Return a whole number with narrow spaces between groups of digits, because "16,000" is sixteen in German."""
+    return f"{count:_.0f}".replace("_", "\u202f")
 
 
 def plural_form(language: str, count: int) -> str:

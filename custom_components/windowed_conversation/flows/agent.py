@@ -55,7 +55,7 @@ from ..agents.config import (
 )
 from ..agents.conversation_turn import async_weigh_request
 from ..bridge.account import can_search, can_shorten, get_vendor
-from ..bridge.errors import async_get_spoken_text
+from ..bridge.errors import async_get_spoken_text, format_count
 from ..providers import DEFAULT_SETTINGS, SELECTABLE_EFFORTS, ListedModel, Vendor
 from ..turn.context import ContextPlacement
 from ..turn.errors import TurnError
@@ -382,7 +382,7 @@ def format_weight(weight: RequestWeight | None) -> dict[str, str]:
     tokens = dict.fromkeys(each.name for each in dataclass_fields(RequestWeight)) if weight is None else asdict(weight)
     if weight is not None:
         tokens["facts"] = weight.facts or 0
-    return {name: _UNKNOWN if count is None else f"{count:,}" for name, count in tokens.items()}
+    return {name: _UNKNOWN if count is None else format_count(count) for name, count in tokens.items()}
 
 
 async def _async_describe_weight(agent: Agent) -> str:

@@ -27,7 +27,7 @@ from homeassistant.helpers.translation import async_get_translations
 import probatio
 
 from ..bridge.account import async_list_families, get_vendor
-from ..bridge.errors import async_get_spoken_text
+from ..bridge.errors import async_get_spoken_text, format_count
 from ..const import (
     CONF_DEPLOYMENT,
     CONF_FAMILY,
@@ -102,7 +102,9 @@ async def async_set_limit_errors(hass: HomeAssistant, schema: probatio.Schema, c
     template = await async_get_spoken_text(hass, language, "options", "error.out_of_range")
     for name, selector in _iter_number_fields(schema):
         least, most = selector.config["min"], selector.config["max"]
-        selector.error = template.format(field=labels.get(name, name), least=f"{least:,.0f}", most=f"{most:,.0f}")
+        selector.error = template.format(
+            field=labels.get(name, name), least=format_count(least), most=format_count(most)
+        )
 
 
 def _iter_number_fields(schema: probatio.Schema) -> Iterator[tuple[str, NumberFieldSelector]]:

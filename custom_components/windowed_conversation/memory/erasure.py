@@ -415,14 +415,9 @@ def _find_received_records(
 
 
 def select_expired_rows(connection: sqlite3.Connection, before: Mapping[str, float], others: float) -> LostRows:
-    """Return turns that ended before their agent's time (`others` for other agents), and the summaries of these."""
-    rows: dict[MemoryKind, set[int]] = {}
-    for kind in _TEXT_SQL_BY_KIND:
-        old = connection.execute(f"SELECT id, at, agent FROM {kind} WHERE at < ?", (max([others, *before.values()]),))
-        rows[kind] = {row for row, at, agent in old if at < before.get(agent, others)}
-    turns = {"turn_ids": json.dumps([*rows["turn"]])}
-    summaries = rows["summary"].union(select_ids(connection, _SELECT_SUMMARIZING_SUMMARIES, turns))
-    return LostRows(turns=tuple(sorted(rows["turn"])), summaries=tuple(sorted(summaries)))
+    """Return turns that ended before their agent's time (`others` for other agents). Their summaries stay."""
+    old = connection.execute("SELECT id, at, agent FROM turn WHERE at < ?", (max([others, *before.values()]),))
+    return LostRows(turns=tuple(sorted(row for row, at, agent in old if at < before.get(agent, others))))
 
 
 def delete_forgotten_rows(

@@ -6,7 +6,7 @@ represents the word in any language.
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 import importlib
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -20,11 +20,11 @@ from types import ModuleType
 from typing import NamedTuple
 import unicodedata
 
-# Stop words and first-person words of all languages, because the language of a question is found by comparing them.
+# Stop words, first-person words and endings of all languages, because comparing them tells the language of a question.
 # They are read at import, which Home Assistant does outside the event loop.
 _STOP_WORDS = json.loads(Path(__file__).with_name("stop_words.json").read_text(encoding="utf-8"))
 
-_SPLITTING_VERSION = 2
+_SPLITTING_VERSION = 1
 _MAX_WORD_CHARS = 64
 _MIN_LONG_WORD_CHARS = 6
 _WORD_PART_CHARS = 5
@@ -77,6 +77,11 @@ _STEMMER_BY_CODE = {
     "ta": "tamil",
     "tr": "turkish",
 }
+
+# Languages without a Snowball stemmer may have a list of endings, of which a word loses the longest one. The version
+# changes with the lists.
+_ENDINGS_VERSION = 1
+_MIN_STEM_CHARS = 3
 
 # Codes of languages whose words and texts have another code.
 _CODE_BY_ALIAS = {"cmn": "zh", "nn": "nb", "no": "nb", "yue": "zh"}
@@ -177,6 +182,8 @@ class Words:
         bases = tuple([base for _, base in sorted([(base != "en", base) for base in found])])
         # changes whenever the stems of the same languages may change
         self.version = f"{_SPLITTING_VERSION} {','.join(bases)} {_STEMMER_PACKAGE} {version(_STEMMER_PACKAGE)}"
+        if any("endings" in _STOP_WORDS.get(each, ()) for each in bases):
+            self.version += f" endings {_ENDINGS_VERSION}"
         self._stemmers = _load_stemmers(bases)
         self._removes_prefixes = not _PREFIX_REMOVING_LANGUAGES.isdisjoint(bases)
         self._function_words = _load_function_words(bases)
@@ -338,7 +345,10 @@ def _load_stemmers(languages: tuple[str, ...]) -> list[Stemmer]:
         sys.modules[_PRIVATE_PACKAGE_NAME] = package
     names = dict.fromkeys([_STEMMER_BY_CODE[language] for language in languages if language in _STEMMER_BY_CODE])
     modules = [(name, importlib.import_module(f"{_PRIVATE_PACKAGE_NAME}.{name}_stemmer")) for name in names]
-    return [getattr(module, f"{name.capitalize()}Stemmer")().stemWord for name, module in modules]
+    stemmers = [getattr(module, f"{name.capitalize()}Stemmer")().stemWord for name, module in modules]
+    endings = [_STOP_WORDS[each]["endings"] for each in languages if "endings" in _STOP_WORDS.get(each, ())]
+    patterns = [re.compile(f"(?<=.{{{_MIN_STEM_CHARS}}})(?:{'|'.join(each.split())})$") for each in endings]
+    return [*stemmers, *[partial(pattern.sub, "") for pattern in patterns]]
 
 
 def join_lines(text: str, length: int, *, removes_brackets: bool = False) -> str:

@@ -384,7 +384,8 @@ def _load_update_patterns(language: str) -> tuple[re.Pattern[str], re.Pattern[st
     changes = "|".join(re.escape(clean_text(each)) for each in lists["changes"]) or "(?!)"
     edge = get_word_boundary(language)
     more = r"\w*" if edge else ""
-    values = [re.escape(each) + (more if len(each) >= _MIN_STEM_CHARS else "") for each in lists["values"].split()]
+    words = map(clean_text, lists["values"].split())
+    values = [re.escape(each) + (more if len(each) >= _MIN_STEM_CHARS else "") for each in words]
     values = [rf"{more}\d+{more}", *sorted(values, key=len, reverse=True)]
     return re.compile(f"{edge}(?:{changes}){edge}"), re.compile(f"{edge}(?:{'|'.join(values)}){edge}")
 
