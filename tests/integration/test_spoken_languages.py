@@ -67,6 +67,14 @@ def quote(language: str, text: str) -> str:
     return f"{opening}{text}{closing}"
 
 
+def get_remembered_text(language: str) -> str:
+    """Return the answer to the fact to remember, which is a clause in a language with another word order in clauses."""
+    sentences = SENTENCES[language]
+    if "conjunction" in sentences:
+        return get_text(language, "memory_remembered_home_clause").format(facts=sentences["fact"])
+    return get_text(language, "memory_remembered_home").format(facts=quote(language, sentences["fact"]))
+
+
 def test_every_spoken_language_has_sentences() -> None:
     assert SENTENCES.keys() == TEXTS.keys()
     assert len(SENTENCES) == 16
@@ -99,11 +107,7 @@ async def test_command_is_answered_as_home_assistant_answers_it(
 async def test_fact_is_remembered(language: str, sentences: dict[str, Any], speak: Ask) -> None:
     spoken = await speak(sentences["remember"])
 
-    if "conjunction" in sentences:
-        expected = get_text(language, "memory_remembered_home_clause").format(facts=sentences["fact"])
-    else:
-        expected = get_text(language, "memory_remembered_home").format(facts=quote(language, sentences["fact"]))
-    assert spoken == expected
+    assert spoken == get_remembered_text(language)
 
 
 async def test_fact_is_recalled(language: str, sentences: dict[str, Any], speak: Ask) -> None:
