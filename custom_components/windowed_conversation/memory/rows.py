@@ -77,8 +77,9 @@ def store_fact(
         row = insert_record(connection, words, fact)
     else:
         connection.execute(
-            "UPDATE fact SET confirmed = max(confirmed, ?), told = told + 1, private = private OR ? WHERE id = ?",
-            (validate_timestamp(fact.confirmed), fact.private, row),
+            "UPDATE fact SET confirmed = max(confirmed, ?), told = told + 1, private = private OR ?, "
+            "source = iif(source = ?, ?, source) WHERE id = ?",
+            (validate_timestamp(fact.confirmed), fact.private, LEARNED_SOURCE, fact.source, row),
         )
         if fact.search_words:
             set_search_words(connection, words, row, fact.search_words)
