@@ -233,6 +233,7 @@ def test_every_choice_has_its_text() -> None:
     told = dict(TEXTS["selector"])
 
     assert TEXTS["entity"]["sensor"]["last_route"]["state"].keys() == set(LAST_ROUTE_STATES)
+    assert told.pop("number") == {"unit_of_measurement": {"tokens": "tokens"}}
     assert told.pop(CONF_DEVICE_OWNERS)["fields"].keys() == {ATTR_DEVICE, ATTR_PERSON}
     assert {key: texts["options"].keys() for key, texts in told.items()} == {
         key: set(values) for key, values in choices.items()

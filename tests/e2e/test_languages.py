@@ -3,13 +3,13 @@
 Home Assistant, its frontend and the pipeline change to each language. Every view is looked at in both sizes.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 import json
 import re
 from typing import Any
 
-from playwright.async_api import Locator, Page, expect
+from playwright.async_api import Locator, Page
 import pytest
 import pytest_asyncio
 
@@ -17,7 +17,7 @@ from demo.client import Client
 from demo.home_assistant import find_free_port
 from demo.setup_agent import Account, ModelAccess, add_account, change_agent
 from tests.e2e.browser import AssistDialog, logged_in, save_screenshot
-from tests.e2e.house import House, wait_for
+from tests.e2e.house import House
 from tests.e2e.page import DOMAIN, VIEWS, PagePanel, perform_action
 from tests.repository_files import PACKAGE, flat
 
