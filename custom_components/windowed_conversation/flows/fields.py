@@ -158,7 +158,7 @@ def number_field(
     """Return a field for a number that the user types. Without a default, the field may be empty."""
     config = NumberSelectorConfig(min=least, max=most, step=step, mode=NumberSelectorMode.BOX)
     if unit:
-        config["unit_of_measurement"], config["translation_key"] = unit, "number"
+        config["unit_of_measurement"] = unit
     marker = probatio.Required if required and default is not probatio.UNDEFINED else probatio.Optional
     return {marker(name, default=default): NumberFieldSelector(config)}
 
