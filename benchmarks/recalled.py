@@ -40,9 +40,9 @@ else:
     )
     Memory, PastTurn, RecallQuery = memory.Memory, memory.PastTurn, memory.RecallQuery
 
-_HOUSEHOLD_NAMES = ("memory_household", "memory_second_household")
+HOUSEHOLD_NAMES = ("memory_household", "memory_second_household")
 _LANGUAGES = ("en", "de", "it", "zh")
-_NAME_BY_PERSON = {"anna": "Anna", "ben": "Ben", None: None}
+NAME_BY_PERSON = {"anna": "Anna", "ben": "Ben", None: None}
 _DAY_SECONDS = 86_400.0
 _SAMPLE_SIZE = 100
 _NO_SEARCH_WORDS: Mapping[str, str] = MappingProxyType({})
@@ -73,48 +73,53 @@ class RecallCounts:
 
 
 class RecallingHome:
-    """A home that has been told the facts of a household, and the command words of its languages."""
+    """A home on day 210 with a memory file, and the command words of its languages."""
 
-    def __init__(
-        self, household: dict[str, Any], path: Path, variant: str, search_words: Mapping[str, str] = _NO_SEARCH_WORDS
-    ) -> None:
+    def __init__(self, path: Path) -> None:
         self.memory_store = Memory(path, _LANGUAGES)
-        self.text_by_id = {told["id"]: told["text"] for told in household["told"]}
+        self.fact_ids: dict[str, int] = {}
         command_words = recall_query.iter_command_words(get_intents("en") or {})
         self._command_words = frozenset([*command_words, *_HOME_WORDS.split()]) | recall_query.get_small_talk_words(
             "en"
         )
-        self._rows: dict[str, int] = {}
+        self._now = datetime.fromtimestamp(START_TIMESTAMP + 210 * _DAY_SECONDS, UTC)
+
+    def remember(self, told: dict[str, Any], at: float, search_words: str | None) -> None:
+        """Store a told fact. It replaces the one that it corrects."""
+        owner = _get_owner(told)
+        self.fact_ids[told["id"]] = self.memory_store.add_fact(
+            told["fact"],
+            person=owner,
+            private=owner is not None,
+            quote=told["text"],
+            replaces=self.fact_ids.get(told["replaces"]),
+            at=at,
+            search_words=search_words,
+        )
+
+    def tell_everything(self, household: dict[str, Any], variant: str, search_words: Mapping[str, str]) -> None:
+        """Store the turns and facts of a household, and forget those that are marked as deleted."""
         for number, (at, said, answer, told) in enumerate(_iter_turns(household)):
             owner = _get_owner(told) if told else None
             is_fact = told is not None and not (variant == "half" and number % 2)
             turn = PastTurn(f"c{number // 3}", at, said, answer, person=owner, tools=("remember",) if is_fact else ())
             self.memory_store.add_turn(turn)
             if told and is_fact:
-                self._rows[told["id"]] = self.memory_store.add_fact(
-                    told["fact"],
-                    person=owner,
-                    private=owner is not None,
-                    quote=told["text"],
-                    replaces=self._rows.get(told["replaces"]),
-                    at=at,
-                    search_words=search_words.get(told["id"]),
-                )
+                self.remember(told, at, search_words.get(told["id"]))
         for owner, fact, at in _iter_more_facts() if variant == "more" else ():
             self.memory_store.add_fact(fact, person=owner, private=owner is not None, at=at)
         self.memory_store.forget(
-            ids=[("fact", self._rows[name]) for name in household["deleted"] if name in self._rows]
+            ids=[("fact", self.fact_ids[name]) for name in household["deleted"] if name in self.fact_ids]
         )
-        self._now = datetime.fromtimestamp(START_TIMESTAMP + 210 * _DAY_SECONDS, UTC)
 
     def recall(self, text: str, who: str | None) -> tuple[recall.RecalledLines, str]:
         """Return the lines recalled for a sentence, and the text of the profile."""
-        narrator = recall.RecallText(_NAME_BY_PERSON[who], self._now)
+        narrator = recall.RecallText(NAME_BY_PERSON[who], self._now)
         facts = recall.build_prompt_facts(self.memory_store.get_facts(who), narrator, estimate_tokens)
         query = RecallQuery(
             text,
             who,
-            _NAME_BY_PERSON[who],
+            NAME_BY_PERSON[who],
             recall.MAX_RECALL_HITS,
             command_words=self._command_words,
             is_question=routing.is_question(text),
@@ -156,36 +161,39 @@ def _measure(
     household: dict[str, Any], path: Path, variant: str, search_words: Mapping[str, str]
 ) -> tuple[RecallCounts, RecallCounts, RecallCounts]:
     """Return the counts of questions with an answer, questions without one, and commands."""
-    home = RecallingHome(household, path, variant, search_words)
+    home = RecallingHome(path)
+    home.tell_everything(household, variant, search_words)
     with_answer, without_answer, commands = RecallCounts(), RecallCounts(), RecallCounts()
     facts = {told["id"]: told["fact"] for told in household["told"]}
+    sentences = {told["id"]: told["text"] for told in household["told"]}
     for question in household["questions"]:
         lines, profile = home.recall(question["q"], question["who"])
         shown = f"{profile}\n{'\n'.join(lines.lines)}"
-        old = _contains_any(lines.lines, [home.text_by_id[name] for name in question["forbid"]])
+        old = contains_any(lines.lines, [sentences[name] for name in question["forbid"]])
         if not question["want"]:
             without_answer.add(lines)
             continue
-        wanted = [text for name in question["want"] for text in (facts[name], home.text_by_id[name])]
+        wanted = [text for name in question["want"] for text in (facts[name], sentences[name])]
         with_answer.add(
             lines,
-            has_evidence=_contains_any((shown,), wanted),
+            has_evidence=contains_any((shown,), wanted),
             is_corrected=old and question["kind"] == "update" and variant != "half",
         )
-    for number, said in enumerate(_list_new_sentences(household)):
+    for number, said in enumerate(list_new_sentences(household)):
         commands.add(home.recall(said, ("anna", "ben", None)[number % 3])[0])
     home.memory_store.close()
     return with_answer, without_answer, commands
 
 
-def _list_new_sentences(household: dict[str, Any]) -> list[str]:
+def list_new_sentences(household: dict[str, Any]) -> list[str]:
     """Return commands and small talk; in a household without new ones, those that were said before."""
     if "new_sentences" in household:
         return list(household["new_sentences"])
     return [said for said, _ in random.Random(14).sample(household["commands"], _SAMPLE_SIZE)]
 
 
-def _contains_any(lines: Iterable[str], texts: Iterable[str]) -> bool:
+def contains_any(lines: Iterable[str], texts: Iterable[str]) -> bool:
+    """Return whether one of these texts is in the lines, as lines of memory write it."""
     shown = "\n".join(lines)
     return any(recall.clean_sentence(text).replace('"', "'") in shown for text in texts)
 
@@ -196,7 +204,7 @@ def main() -> None:
         f"{'household':44}{'evidence':>10}{'tokens':>8}{'corrected':>11}{'unanswered':>12}{'commands':>10}{'tokens':>8}"
     )
     with TemporaryDirectory() as folder:
-        for name, variant, writer in product(_HOUSEHOLD_NAMES, ("all", "half", "more"), (None, "capable", "sloppy")):
+        for name, variant, writer in product(HOUSEHOLD_NAMES, ("all", "half", "more"), (None, "capable", "sloppy")):
             household = json.loads(Path(__file__).with_name(f"{name}.json").read_text(encoding="utf-8"))
             search_words = SEARCH_WORDS[name][writer] if writer else _NO_SEARCH_WORDS
             path = Path(folder) / f"{name} {variant} {writer}.db"

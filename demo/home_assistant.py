@@ -33,6 +33,9 @@ RESTART_EXIT_CODE = 100
 # works without a network.
 _ONLINE_DOMAINS = ("analytics", "marketplace")
 
+# In the configuration folder, for exports.
+_MEDIA_FOLDER = "media"
+
 # Seconds that Home Assistant has to save its state and exit.
 STOP_TIMEOUT = 30.0
 
@@ -105,7 +108,7 @@ class HomeAssistantProcess:
                 stdout=output,
                 stderr=asyncio.subprocess.STDOUT,
                 cwd=self.config,
-                env=_build_environment() | self.environment,
+                env=_build_environment(self.config) | self.environment,
                 start_new_session=True,
             )
         try:
@@ -160,10 +163,11 @@ async def _is_responding(session: aiohttp.ClientSession, url: str) -> bool:
         return False
 
 
-def _build_environment() -> dict[str, str]:
+def _build_environment(config: Path) -> dict[str, str]:
     # The key must reach Home Assistant through the account form, as it does for a user, and not through the
     # environment.
-    return {name: value for name, value in os.environ.items() if not name.startswith(("OPENAI_", "PYTHON"))}
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("OPENAI_", "PYTHON"))}
+    return {**inherited, "DEMO_MEDIA_FOLDER": str(config / _MEDIA_FOLDER)}
 
 
 def write_initial_files(config: Path, port: int, integrations: Iterable[Path] = INTEGRATION_FOLDERS) -> None:
@@ -174,7 +178,8 @@ def write_initial_files(config: Path, port: int, integrations: Iterable[Path] = 
     storage = config / ".storage"
     storage.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(CONFIGURATION_FILE, config / "configuration.yaml")
-    (config / "custom_components").mkdir(exist_ok=True)
+    for folder in ("custom_components", _MEDIA_FOLDER):
+        (config / folder).mkdir(exist_ok=True)
     for integration in integrations:
         link = config / "custom_components" / integration.name
         link.unlink(missing_ok=True)

@@ -207,6 +207,9 @@ def _build_agent_changes(model: ModelAccess) -> Json:
         changes |= {"idle_timeout": idle, "turn_timeout": turn}
     if not model.has_memory:
         changes["memory"] = False
+    if model.is_scripted:
+        # its requests cost nothing
+        changes["learning"] = "facts"
     if model.record_level is not None:
         changes["record"] = model.record_level
     return changes

@@ -112,7 +112,7 @@ def test_a_language_without_sentences_knows_few_answers(said: str, answer: bool 
     assert parse_yes_no(said, "fi") is answer
 
 
-@pytest.mark.parametrize("language", EVERYDAY)
+@pytest.mark.parametrize("language", [*EVERYDAY, "pt-BR"])
 def test_hardly_an_ordinary_sentence_is_taken_for_one_of_memory(language: str) -> None:
     ordinary = ordinary_sentences(language, ORDINARY)
 

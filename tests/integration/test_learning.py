@@ -29,7 +29,7 @@ from custom_components.windowed_conversation.memory import (
     PastTurn,
     RecallHit,
 )
-from demo.model_server import ModelServer, words
+from demo.model_server import ModelServer, call, words
 
 from .actions import act
 from .conftest import SayFn, SetUpFn, get_speech, start, stop
@@ -62,6 +62,8 @@ def end(home: HomeAssistant, monkeypatch: pytest.MonkeyPatch) -> EndFn:
     """Return a function that lets all conversations end, and waits until they were read."""
 
     async def end() -> None:
+        # a check that is still running would keep the next one from starting
+        await home.async_block_till_done(wait_background_tasks=True)
         with monkeypatch.context() as patch:
             patch.setattr(learning, "QUIET_SECONDS", -1.0)
             for entry in home.config_entries.async_loaded_entries(DOMAIN):
@@ -235,6 +237,18 @@ async def test_learning_module_is_not_imported_by_default(
     await talk(say, BINS, "hello")
 
     assert f"custom_components.{DOMAIN}.agents.learning" not in sys.modules
+
+
+async def test_turn_in_which_the_model_remembered_is_not_read(
+    set_up: SetUpFn, say: SayFn, end: EndFn, *, model_server: ModelServer, ada: Context
+) -> None:
+    await set_up(**FACTS)
+    model_server.script(call("remember", text=NUTS, quote=NUTS), words("Noted."))
+    await talk(say, NUTS, BINS, "hello", context=ada)
+
+    await end()
+
+    assert ["Eva" in each for each in readings(model_server)] == [False]
 
 
 async def test_each_person_is_read_alone(

@@ -16,7 +16,12 @@ from pytest_homeassistant_custom_component.common import MockConfigEntry
 
 from custom_components.windowed_conversation.agents.config import AgentConfig
 from custom_components.windowed_conversation.bridge.local_intents import LocalAnswerer
-from custom_components.windowed_conversation.bridge.memory_answers import ForgetCallback, MemoryAccess, MemoryAnswerer
+from custom_components.windowed_conversation.bridge.memory_answers import (
+    ForgetCallback,
+    MemoryAccess,
+    MemoryAnswerer,
+    async_load_sentences,
+)
 from custom_components.windowed_conversation.bridge.memory_tools import MemoryAPI, RecallTool, make_tools
 from custom_components.windowed_conversation.bridge.persons import async_find_speaker
 from custom_components.windowed_conversation.bridge.tools import ToolSchemaCache, async_get_tools
@@ -105,6 +110,7 @@ def say(home: HomeAssistant, access: MemoryAccess, forget: ForgetCallback, last_
         text: str, user: User | None = None, language: str = "en"
     ) -> tuple[str, tuple[Message, ...]] | RouteReason:
         context = Context(user_id=user.id if user else None)
+        await async_load_sentences(home, language)
         given = ConversationInput(text, context, None, None, None, language, AGENT)
         speaker = (await async_find_speaker(home, given, {})).for_window(WindowKey("talk", context.user_id))
         answers = MemoryAnswerer(home, access, speaker, forget, MemoryDialog(last_answers, "talk", speaker))

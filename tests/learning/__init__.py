@@ -1,1 +1,1 @@
-"""Tests for learning from conversations: what is proved, for whom it is stored, and what never is."""
+"""Tests for learning from conversations: the proof of quotes, the owners of facts, and attacks."""

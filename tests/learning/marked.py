@@ -1,5 +1,6 @@
 """The set of conversations in which facts and other statements are marked, split into readings as the agent does it."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 import json
 from pathlib import Path
@@ -18,7 +19,7 @@ _TURN_SECONDS = 60.0
 
 
 class MarkedTurn(NamedTuple):
-    """What somebody said, and what the assistant answered. `speaker` is None if it is not known who spoke."""
+    """A text and the answer of the assistant. `speaker` is None if the speaker is unknown."""
 
     speaker: str | None
     text: str
@@ -43,7 +44,7 @@ class MarkedFact:
 
 
 class NonFact(NamedTuple):
-    """A statement in a turn that is no fact to keep, and of which kind it is."""
+    """A statement in a turn that is no fact to keep, and its kind."""
 
     turn: int
     quote: str
@@ -70,8 +71,13 @@ class MarkedConversation:
     facts: tuple[MarkedFact, ...]
     non_facts: tuple[NonFact, ...]
 
+    def iter_quotes(self) -> Iterator[tuple[int, str]]:
+        """Yield the index of the turn and the words of each fact and non-fact."""
+        yield from ((each.turn, each.quote) for each in self.facts)
+        yield from ((each.turn, each.quote) for each in self.non_facts)
+
     def split(self) -> tuple[Reading, ...]:
-        """Return a reading for each speaker. What unknown speakers say about themselves is in none."""
+        """Return a reading for each speaker. Texts of unknown speakers about themselves are in none."""
         stored = [(index, self._build_turn(index)) for index in range(len(self.turns)) if self._is_stored(index)]
         return tuple(
             Reading(
@@ -89,9 +95,7 @@ class MarkedConversation:
     def _build_turn(self, index: int) -> PastTurn:
         turn, speaker = self.turns[index], build_speaker(self.turns[index].speaker, self.language, self.id)
         at = NOW + self.day * DAY + index * _TURN_SECONDS
-        return PastTurn(
-            self.id, at, turn.text, turn.answer, AGENT, speaker.person, unread_language=speaker.language
-        )
+        return PastTurn(self.id, at, turn.text, turn.answer, AGENT, speaker.person, unread_language=speaker.language)
 
 
 def build_speaker(name: str | None, language: str, conversation: str) -> Speaker:

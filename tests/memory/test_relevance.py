@@ -171,6 +171,20 @@ def test_relevant_summary_is_recalled(memory) -> None:
     assert find_turns(memory, "what about the orchid?") == ["They spoke of the orchid and its pot"]
 
 
+def test_summary_of_commands_is_not_recalled(memory) -> None:
+    insert_summary(memory, PastSummary("c1", NOW, NOW, "Set the kitchen lights on"))
+
+    assert find_turns(memory, "what about kitchen lights?") == []
+
+
+def test_summary_with_a_replaced_fact_is_not_recalled(memory) -> None:
+    old = memory.add_fact("The aquarium needs new plants")
+    memory.add_fact("The aquarium needs new stones", replaces=old)
+    insert_summary(memory, PastSummary("c1", NOW, NOW, "They said: the aquarium needs new plants"))
+
+    assert find_turns(memory, "what about the aquarium?") == []
+
+
 def test_sentence_of_a_script_without_spaces_is_weighed_by_pairs_of_characters(memory) -> None:
     memory.add_turn(turn("客用无线网络的密码在路由器背面"))
     memory.add_turn(turn("今天天气很好", conversation="c2"))

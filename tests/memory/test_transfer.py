@@ -175,6 +175,8 @@ GOOD = (
         GOOD.replace('"told": 1', '"replaced_by": -1, "told": 1'),
         '{"kind": "turn", "id": 1, "at": 1, "said": "x", "answer": ""}',
         '{"kind": "forgotten", "of": "secret", "id": 1, "at": 1}',
+        GOOD.replace('"told": 1', '"version": 2, "told": 1'),
+        '{"kind": "forgotten", "of": "fact", "id": 1, "at": 1, "version": 2}',
     ],
 )
 def test_after_a_bad_line_nothing_is_loaded(memory, line) -> None:
@@ -183,6 +185,12 @@ def test_after_a_bad_line_nothing_is_loaded(memory, line) -> None:
 
     assert refused.value.line_number == 2
     assert memory.get_facts() == []
+
+
+def test_a_line_of_version_1_is_loaded_whether_it_has_the_version_or_not(memory) -> None:
+    memory.load_lines([GOOD, GOOD.replace('"id": 1', '"id": 7, "version": 1').replace('"x"', '"y"')])
+
+    assert {fact.text for fact in memory.get_facts()} == {"x", "y"}
 
 
 def test_a_loaded_text_is_as_bounded_as_any(memory) -> None:

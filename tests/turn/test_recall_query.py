@@ -31,10 +31,12 @@ PHRASES = {
     "nl": ("vorige week", "gisteren", "twee maanden geleden", "in maart", "vorige maandag"),
     "pl": ("w zeszłym tygodniu", "wczoraj", "dwa miesiące temu", "w marcu", "w zeszły poniedziałek"),
     "pt": ("na semana passada", "ontem", "há dois meses", "em março", "na segunda-feira passada"),
+    "pt-BR": ("semana passada", "ontem", "dois meses atrás", "em março", "segunda passada"),
     "sv": ("förra veckan", "igår", "för två månader sedan", "i mars", "i måndags"),
     "da": ("i sidste uge", "i går", "for to måneder siden", "i marts", "i mandags"),
     "cs": ("minulý týden", "včera", "před dvěma měsíci", "v březnu", "minulé pondělí"),
     "uk": ("минулого тижня", "вчора", "два місяці тому", "в березні", "минулого понеділка"),
+    "nb": ("forrige uke", "i går", "for to måneder siden", "i mars", "sist mandag"),
     "ja": ("先週", "昨日", "二か月前", "三月", "この前の月曜日"),
     "zh-Hans": ("上周", "昨天", "两个月前", "三月", "刚过去的星期一"),
 }

@@ -16,7 +16,7 @@ from homeassistant.helpers import llm
 from homeassistant.helpers.event import async_call_later
 
 from ..bridge.errors import log_fault
-from ..bridge.memory_tools import async_get_home_languages
+from ..bridge.memory_tools import RememberTool, async_get_home_languages
 from ..bridge.turn_report import async_fire_turn_event
 from ..const import DOMAIN, Learning
 from ..memory import Fact, MemoryUnavailable, PastTurn, TurnRecord, base_language
@@ -251,6 +251,9 @@ def _build_past_turn(agent: Agent, turn: ConversationTurn, messages: tuple[Messa
     speaker may be a different person.
     """
     state, speaker = turn.state, turn.speaker
+    tools = tuple(dict.fromkeys([call.name for message in messages for call in message.tool_calls]))
+    # the model has already remembered what there was
+    is_unread = agent.config.learning is not Learning.OFF and RememberTool.name not in tools
     if speaker.person is None and is_about_speaker(speaker.text, speaker.language):
         return None
     return PastTurn(
@@ -261,8 +264,8 @@ def _build_past_turn(agent: Agent, turn: ConversationTurn, messages: tuple[Messa
         agent=agent.id,
         person=speaker.person,
         device=speaker.device,
-        tools=tuple(dict.fromkeys([call.name for message in messages for call in message.tool_calls])),
-        unread_language=speaker.language if agent.config.learning is not Learning.OFF else None,
+        tools=tools,
+        unread_language=speaker.language if is_unread else None,
     )
 
 

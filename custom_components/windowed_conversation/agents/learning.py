@@ -18,16 +18,7 @@ from ..bridge.errors import log_fault
 from ..bridge.persons import async_find_person
 from ..bridge.turn_report import async_fire_learned_event
 from ..const import Learning
-from ..memory import (
-    LEARNED_SOURCE,
-    Memory,
-    MemoryUnavailable,
-    PastTurn,
-    Summary,
-    TurnRecord,
-    base_language,
-    join_lines,
-)
+from ..memory import LEARNED_SOURCE, Memory, MemoryUnavailable, PastTurn, Summary, TurnRecord, base_language, join_lines
 from ..memory.learning import MAX_QUOTES, prove_quotes
 from ..providers import AnswerSchema, ProviderError
 from ..turn.attempts import Attempt, Purpose
@@ -193,7 +184,7 @@ def _store_data(
         if fact is not None:
             fact = replace(fact, at=turns[proved.turn].at, search_words=proved.search_words or None)
             remember_fact(memory, speaker, fact)
-    summary = join_lines(str(data.get("summary") or ""), _MAX_SUMMARY_CHARS)
+    summary = join_lines(text if isinstance(text := data.get("summary"), str) else "", _MAX_SUMMARY_CHARS)
     everything = " ".join([f"{turn.said} {turn.answer}" for turn in turns])
     has_summary = bool(summary) and is_supported_by(summary, everything, speaker.name, speaker.build_words())
     if has_summary:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 import logging
 import math
+from pathlib import Path
 import re
 import traceback
 
@@ -22,8 +23,8 @@ from ..memory import base_language
 from ..turn import errors as turn
 from ..window import MAX_TOKENS
 
-# The languages that have spoken texts, see `translations/`. The first one is the fallback.
-SPOKEN_LANGUAGES = ("en", "cs", "da", "de", "es", "fr", "it", "ja", "nl", "pl", "pt", "pt-BR", "sv", "uk", "zh-Hans")
+# The languages that have spoken texts. The folder is listed at import, outside the event loop.
+SPOKEN_LANGUAGES = tuple(sorted([path.stem for path in (Path(__file__).parents[1] / "translations").glob("*.json")]))
 _HOME_ASSISTANT_LANGUAGES = tuple(sorted(LANGUAGES))
 
 # Codes for Chinese in traditional characters. Speech engines name a region or a language instead of the script.

@@ -245,6 +245,8 @@ def _could_be_fact(text: str, said: str, *, may_be_question: bool = False) -> bo
 
 
 def _load_templates(language: str) -> _SentenceTemplates | None:
+    # memory also knows the small talk in English
+    load_language("en")
     data = load_language(language).get("memory")
     if data is None:
         return None

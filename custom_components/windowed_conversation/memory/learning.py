@@ -121,6 +121,8 @@ def _prove(found: dict[Any, Any], said: Sequence[str], words: _LanguageWords) ->
     clause = words.strip_openers(said[turn][start:end])
     subject = _find_subject(str(found.get("subject") or ""), clause, [*said[:turn], said[turn][:start]], words)
     text = f"{subject}: {clause}" if subject else clause
+    # the clause may be followed by "says Tom" or "I think"
+    later = [said[turn][left:right] for left, right in _iter_clauses(said[turn], start, last, words)]
     # "for real now" ends a game or a story
     is_real = words.has("reality", said[turn][:end])
     around = [sentence] if is_real else said[max(0, turn - _GAME_TURNS) : turn + 1]
@@ -131,6 +133,7 @@ def _prove(found: dict[Any, Any], said: Sequence[str], words: _LanguageWords) ->
         or words.is_begun_by("requests", clause)
         or words.has("passing instructions", clause)
         or words.has("unasserted", words.strip_openers(said[turn][first:end]))
+        or any(words.is_begun_by("afterthoughts", each) for each in later)
         or words.has("pretended", around[-1])
         or words.has("games", " ".join(around))
         or not words.has("lasting habits", clause)

@@ -269,9 +269,7 @@ def _choose_least_shares(question: SearchTerms, *, is_question: bool) -> _LeastS
 def _is_worth_recalling(
     found: RecallHit, replaced: Iterable[tuple[str | None, str]], words: Words, command_words: frozenset[str]
 ) -> bool:
-    """Return whether a search result is no turn that states a replaced fact or consists of words of commands."""
-    if found.kind != "turn":
-        return True
+    """Return whether a turn or a summary states no replaced fact, and does not consist of words of commands."""
     said = found.text.partition("\n")[0]
     plain = f" {clean_text(said)} "
     if [text for owner, text in replaced if owner in {None, found.person} and f" {text} " in plain]:

@@ -20,6 +20,8 @@ from .words import Words, validate_timestamp
 type _MemoryRecord = FactStatement | PastTurn | PastSummary
 
 _ROWS_PER_INDEX_CHECK = 1_000
+# The version of each line that does not name one.
+_FORMAT_VERSION = 1
 # The largest integer that every JSON parser reads exactly.
 _MAX_EXACT_JSON_INT = 2**53
 
@@ -124,6 +126,8 @@ class _LineLoader:
 
     def load_line(self, fields: _LineFields) -> None:
         """Import one line."""
+        if (fields.read("version", int | None) or _FORMAT_VERSION) > _FORMAT_VERSION:
+            raise ValueError("The line is of a later version")
         if fields.read("kind", str) == "forgotten":
             self._connection.execute(
                 "INSERT OR IGNORE INTO tombstone VALUES (?, ?, ?, FALSE)",

@@ -24,7 +24,7 @@ import unicodedata
 # They are read at import, which Home Assistant does outside the event loop.
 _STOP_WORDS = json.loads(Path(__file__).with_name("stop_words.json").read_text(encoding="utf-8"))
 
-_SPLITTING_VERSION = 2
+_SPLITTING_VERSION = 1
 _MAX_WORD_CHARS = 64
 _MIN_LONG_WORD_CHARS = 6
 _WORD_PART_CHARS = 5

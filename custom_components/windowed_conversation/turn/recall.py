@@ -18,8 +18,8 @@ SUMMARY_LABEL = "summary of an earlier conversation"
 # The live context separates its parts by semicolons, so one inside a sentence would split it.
 _SEPARATOR_PATTERN = re.compile(r"[\s\[\]]*;[\s;]*")
 
-# Words for a day that depend on the current date ("tomorrow"), by language. Read on import, which Home Assistant does
-# outside the event loop.
+# Words for a day that depend on the current date ("tomorrow"), by language. A fact may be in any, so they are one
+# pattern. Read on import, which Home Assistant does outside the event loop.
 _RELATIVE_DATE_PATTERN = re.compile(
     "|".join(json.loads(Path(__file__).with_name("relative_dates.json").read_text(encoding="utf-8")).values()),
     re.IGNORECASE,

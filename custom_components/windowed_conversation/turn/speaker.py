@@ -19,9 +19,6 @@ from .routing import WindowKey
 _LANGUAGES_FOLDER = Path(__file__).parents[1] / "languages"
 UNDERSTOOD_LANGUAGES = frozenset([path.stem for path in _LANGUAGES_FOLDER.glob("*.json")])
 
-# Prepositions that may precede a question word: "at what time the train leaves".
-_PREPOSITIONS = frozenset(["a", "at", "à", "de", "di", "da", "um", "bis", "ab", "seit", "om", "op", "o"])
-
 _WORD_PATTERN = re.compile(r"\w+")
 
 _NEGATION_WORDS = {"no", "non", "não", "nie"}
@@ -121,9 +118,9 @@ def is_instruction(text: str, language: str) -> bool:
     if not get_word_boundary(language):
         return any(word in text for word in question_words)
     words = _WORD_PATTERN.findall(text.casefold())
-    if words and words[0] in _PREPOSITIONS:
-        words = words[1:]
-    return bool(words) and words[0] in question_words
+    # as in "at what time the train leaves"
+    is_preceded = words[:1] and words[0] in _load_words(base_language(language), "question_prepositions")
+    return not question_words.isdisjoint(words[: 2 if is_preceded else 1])
 
 
 def is_quote_from(quote: str, said: str) -> bool:
