@@ -17,7 +17,7 @@ import pytest
 from custom_components.windowed_conversation import PLATFORMS
 from custom_components.windowed_conversation.agents.actions.conversations import ATTR_CONTENT, CONVERSATION_CONTENTS
 from custom_components.windowed_conversation.agents.actions.turns import TURN_OUTCOMES, TURN_ROUTES
-from custom_components.windowed_conversation.agents.issues import FIXABLE_ISSUES, NO_PART, Issue, PromptPart
+from custom_components.windowed_conversation.agents.issues import FIXABLE_ISSUES, Issue
 from custom_components.windowed_conversation.agents.reload_state import LAST_ROUTE_STATES
 from custom_components.windowed_conversation.bridge.delivery import FILLER_KEYS, FillerMode
 from custom_components.windowed_conversation.bridge.errors import (
@@ -225,7 +225,6 @@ def test_every_choice_has_its_text() -> None:
         CONF_TOOL_RESULTS: get_args(ToolResultMode.__value__),
         ATTR_CONTENT: CONVERSATION_CONTENTS,
         "memory_kinds": KINDS,
-        "prompt_part": (*PromptPart, NO_PART),
         "request_weight": ("tokens",),
         "turn_outcome": TURN_OUTCOMES,
         "turn_route": TURN_ROUTES,

@@ -68,7 +68,7 @@ async def test_cache_that_is_lost_to_changing_instructions_is_told_without_their
     assert (issue["issue"], issue["changed"]) == ("cache_lost", ["instructions"])
     assert issue["expected_tokens"] > issue["cached_tokens"] + 2000
     told = {key: f"{issue[f'{key}_tokens']:,}".replace(",", "\u202f") for key in ("expected", "cached")}
-    assert issues() == {"cache_lost": {"agent": "Ada", "changed": "instructions", **told}}
+    assert issues() == {"cache_lost": {"agent": "Ada", "changed": "Instructions", **told}}
     assert not any(word in str((issues(), shown())) for word in ("Pelican", "sunny"))
     await say("who am I?")
     assert (issues(), shown()) == ({}, [])
@@ -88,7 +88,7 @@ async def test_cache_that_is_lost_to_changing_entities_is_told(
     async_expose_entity(home, "conversation", "input_boolean.kitchen", should_expose=False)
     await say("who am I?")
 
-    assert issues()["cache_lost"]["changed"] == "entities"
+    assert issues()["cache_lost"]["changed"] == "Home"
     assert shown()[0]["changed"] == ["entities"]
 
 
@@ -102,7 +102,7 @@ async def test_cache_that_is_lost_to_changed_tools_is_told(
     await change_agent(home, entry, llm_hass_api=[])
     await say("who am I?")
 
-    assert "tools" in issues()["cache_lost"]["changed"]
+    assert "Tools" in issues()["cache_lost"]["changed"]
     assert "tools" in shown()[0]["changed"]
 
 
@@ -119,7 +119,7 @@ async def test_what_a_cache_is_lost_to_is_told_in_the_language_of_the_home(
     await change_agent(home, entry, llm_hass_api=[])
     await say("who am I?")
 
-    assert issues()["cache_lost"]["changed"] == "Anweisungen, Tools, Entitäten"
+    assert issues()["cache_lost"]["changed"] == "Anweisungen, Tools, Zuhause"
 
 
 async def test_cache_that_a_server_loses_by_itself_is_told_when_it_goes_on_so(
@@ -134,7 +134,7 @@ async def test_cache_that_a_server_loses_by_itself_is_told_when_it_goes_on_so(
         model_server.cache.clear()
         await say("who am I?")
 
-    assert issues()["cache_lost"]["changed"] == "nothing"
+    assert issues()["cache_lost"]["changed"] == "None"
     assert shown()[0]["changed"] == []
     await say("who am I?")
     assert (issues(), shown()) == ({}, [])

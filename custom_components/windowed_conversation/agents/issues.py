@@ -68,8 +68,13 @@ class PromptPart(StrEnum):
     ENTITIES = "entities"
 
 
-# Stands for the parts if none of them has changed.
-NO_PART = "nothing"
+# The texts that name the parts: those of the page's bar, whose home is the description of the entities.
+_NAME_KEY_BY_PART = {
+    PromptPart.INSTRUCTIONS: "config_panel.bar.instructions",
+    PromptPart.TOOLS: "config_panel.bar.tools",
+    PromptPart.ENTITIES: "config_panel.bar.home",
+}
+_NO_PART_KEY = "selector.effort.options.none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -370,11 +375,15 @@ def async_update_health(hass: HomeAssistant, agent_id: str, agent_name: str, wat
     async_update_issue(hass, Issue.CACHE_LOST, agent_id, lost)
 
 
-def _name_parts(hass: HomeAssistant, parts: Sequence[str]) -> str:
-    """Return the names of the parts in Home Assistant's language, or its word for nothing if there are none."""
-    texts = async_get_cached_translations(hass, hass.config.language, "selector", DOMAIN)
-    prefix = f"component.{DOMAIN}.selector.prompt_part.options"
-    return ", ".join([texts.get(f"{prefix}.{part}", part) for part in parts or [NO_PART]])
+def _name_parts(hass: HomeAssistant, parts: Sequence[PromptPart]) -> str:
+    """Return the names of the parts in Home Assistant's language, or its word for none."""
+    keys = [_NAME_KEY_BY_PART[part] for part in parts] or [_NO_PART_KEY]
+    return ", ".join([_get_text(hass, key) for key in keys])
+
+
+def _get_text(hass: HomeAssistant, key: str) -> str:
+    texts = async_get_cached_translations(hass, hass.config.language, key.partition(".")[0], DOMAIN)
+    return texts.get(f"component.{DOMAIN}.{key}", "")
 
 
 @callback
