@@ -81,7 +81,8 @@ _MAX_DATABASE_BYTES = 300_000
 _SECRETS = ("eyJ", "$2b$", "access_token", "jwt_key", "password", "sk-")
 
 _SELECT_EVENTS = """
-    SELECT event_types.event_type, shared_data FROM events JOIN event_types USING (event_type_id) JOIN event_data USING (data_id)
+    SELECT event_types.event_type, shared_data
+    FROM events JOIN event_types USING (event_type_id) JOIN event_data USING (data_id)
     WHERE event_types.event_type LIKE ? ORDER BY event_id
 """
 
@@ -107,7 +108,7 @@ async def main() -> None:
                 await _leave_unfinished(house, model)
             _keep(config, folder, {"people": people, "model": model.address, "kept_at": time.time()})
             model.reset()
-            await _visit(folder, Path(temporary) / "copy")
+            await _visit(folder, Path(temporary) / "copy", model.address)
     size = sum(each.stat().st_size for each in folder.rglob("*") if each.is_file())
     print(f"{folder.relative_to(REPOSITORY)}: {size:,} bytes")
 
@@ -322,10 +323,10 @@ def _check(folder: Path) -> None:
             raise ValueError(f"{path}: {found}")
 
 
-async def _visit(folder: Path, copy: Path) -> None:
+async def _visit(folder: Path, copy: Path, model: str) -> None:
     """Visit a copy of the kept home, and keep the responses and the events."""
-    shutil.copytree(folder, copy)
-    kept.move_home(copy, kept.open_home(copy).model)
+    (folder / "responses.json").write_text("{}")
+    kept.copy_home(folder.name, copy, model)
     await restore_logins(copy, kept.OWNER, kept.GUEST)
     async with run_kept_house(copy) as house:
         responses = await kept.visit(house)

@@ -38,9 +38,9 @@ class KeptHouse:
 @asynccontextmanager
 async def run_kept_house(config: Path, python: str = sys.executable) -> AsyncIterator[KeptHouse]:
     """Run Home Assistant with this folder, and yield the home. `python` is the interpreter of its environment."""
-    async with HomeAssistantProcess(config, find_free_port(), python=python) as home_assistant:
-        async with PersonClients(home_assistant) as people:
-            yield KeptHouse(home_assistant, people)
+    home_assistant = HomeAssistantProcess(config, find_free_port(), python=python)
+    async with home_assistant, PersonClients(home_assistant) as people:
+        yield KeptHouse(home_assistant, people)
 
 
 async def restore_logins(config: Path, *usernames: str) -> None:
