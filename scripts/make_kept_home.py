@@ -10,6 +10,7 @@ import json
 from pathlib import Path
 import shutil
 import sqlite3
+import sys
 from tempfile import TemporaryDirectory
 import time
 from typing import Any
@@ -217,7 +218,7 @@ async def _live_on(house: KeptHouse) -> None:
     await _say(house, kept.OWNER, kept.STUDY, kept.DIARY, "what is my name?")
     await _say(house, kept.OWNER, kept.CLERK, kept.LETTERS, "I would like the bedroom light switched on")
     client = house.people.owner
-    task = {"entity_id": kept.TASK, "task_name": "guests", "instructions": "guests: 4"}
+    task: Json = {"entity_id": kept.TASK, "task_name": "guests", "instructions": "guests: 4"}
     task["structure"] = {"guests": {"selector": {"number": {}}}}
     await client.post("/api/services/ai_task/generate_data?return_response", task)
     await take_turn(client, "what do you know about me?", device_id=await _find_satellite(client))
@@ -327,7 +328,7 @@ async def _visit(folder: Path, copy: Path, model: str) -> None:
     """Visit a copy of the kept home, and keep the responses and the events."""
     (folder / "responses.json").write_text("{}")
     kept.copy_home(folder.name, copy, model)
-    await restore_logins(copy, kept.OWNER, kept.GUEST)
+    await restore_logins(copy, sys.executable, kept.OWNER, kept.GUEST)
     async with run_kept_house(copy) as house:
         responses = await kept.visit(house)
         await asyncio.sleep(5)

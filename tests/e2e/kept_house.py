@@ -43,9 +43,9 @@ async def run_kept_house(config: Path, python: str = sys.executable) -> AsyncIte
         yield KeptHouse(home_assistant, people)
 
 
-async def restore_logins(config: Path, *usernames: str) -> None:
+async def restore_logins(config: Path, python: str, *usernames: str) -> None:
     """Give people the password of the demo, because a kept home has none."""
     for username in usernames:
         command = ("-m", "homeassistant", "--script", "auth", "--config", str(config), "add", username, PASSWORD)
-        process = await asyncio.create_subprocess_exec(sys.executable, *command, stdout=asyncio.subprocess.DEVNULL)
+        process = await asyncio.create_subprocess_exec(python, *command, stdout=asyncio.subprocess.DEVNULL)
         assert await process.wait() == 0

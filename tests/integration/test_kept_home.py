@@ -3,20 +3,21 @@
 They hold for every home in `tests/kept`, so a new version changes none of them.
 """
 
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+import json
 from pathlib import Path
 from typing import Any
 
 from homeassistant.bootstrap import async_load_base_functionality
 from homeassistant.components import conversation
 from homeassistant.config_entries import ConfigEntryState
-from homeassistant.const import STATE_UNAVAILABLE
+from homeassistant.const import MATCH_ALL, STATE_UNAVAILABLE
 from homeassistant.core import Context, Event, HomeAssistant, callback
 from homeassistant.helpers import entity_registry as er
 from homeassistant.helpers.json import json_dumps
 from homeassistant.setup import async_setup_component
-from homeassistant.util.json import json_loads
 import pytest
 from pytest_homeassistant_custom_component.common import mock_storage
 
@@ -26,32 +27,37 @@ from demo.model_server import ModelServer
 from tests import kept_home as kept
 from tests.kept_home import KeptHome
 
-from .conftest import flush_store, get_speech, listed
+from .conftest import flush_store, get_speech, listed, until
 from .store_file import Disk, issues
 
 type StartFn = Callable[[], Awaitable[InProcess]]
 
 
 class InProcess:
-    """A kept home in the Home Assistant of a test: `tests.kept_home.Visited`, with the events since its start."""
+    """A kept home in the Home Assistant of a test, see `tests.kept_home.Visited`, and the data of its events by name."""
 
     def __init__(self, hass: HomeAssistant, kept_home: KeptHome) -> None:
         self.hass = hass
         self.kept = kept_home
-        self.events: list[Event] = []
-        hass.bus.async_listen("*", self._on_event)
+        self.events: defaultdict[str, list[Any]] = defaultdict(list)
+        hass.bus.async_listen(MATCH_ALL, self._on_event)
 
     @callback
     def _on_event(self, event: Event) -> None:
-        if event.event_type.startswith(DOMAIN):
-            self.events.append(event)
+        name = str(event.event_type)
+        if name.startswith(DOMAIN):
+            self.events[name].append(json.loads(json_dumps(event.data)))
 
     async def say(self, person: str, agent: str, text: str, conversation_id: str) -> str:
         """Return the answer to a text, when everything that follows the turn is done."""
-        context = Context(user_id=self.kept.people[person])
-        result = await conversation.async_converse(self.hass, text, conversation_id, context, "en", agent)
+        answer = await self.say_at_once(person, agent, text, conversation_id)
         await self._finish()
-        return get_speech(result)
+        return answer
+
+    async def say_at_once(self, person: str, agent: str, text: str, conversation_id: str) -> str:
+        """Return the answer to a text."""
+        context = Context(user_id=self.kept.people[person])
+        return get_speech(await conversation.async_converse(self.hass, text, conversation_id, context, "en", agent))
 
     async def say_to_satellite(self, text: str) -> str:
         """Return the answer to a text that an unknown person says to the satellite."""
@@ -120,9 +126,8 @@ def start(
     kept_home: KeptHome,
     store_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    model_server: ModelServer,
 ) -> StartFn:
-    """Return a function that starts the kept home as Home Assistant does, and waits until it has listed the models."""
+    """Return a function that starts the kept home as Home Assistant does."""
     monkeypatch.setattr(store, "STORAGE_DIR", str(kept_home.database.parent))
 
     async def start() -> InProcess:
@@ -134,17 +139,19 @@ def start(
         hass.config.config_dir, hass.config.allowlist_external_dirs = str(kept_home.folder), {str(media)}
         for component in ("homeassistant", "conversation", "intent", "assist_pipeline", DOMAIN):
             assert await async_setup_component(hass, component, {})
-        await listed(hass)
-        model_server.log.clear()
+        await hass.async_block_till_done()
         return home
 
     return start
 
 
 @pytest.fixture
-async def home(start: StartFn) -> InProcess:
-    """Return the started home."""
-    return await start()
+async def home(start: StartFn, model_server: ModelServer) -> InProcess:
+    """Return the started home, when it has listed the models and has read what was said before."""
+    home = await start()
+    await listed(home.hass)
+    model_server.log.clear()
+    return home
 
 
 def find_request(model_server: ModelServer, text: str) -> list[dict[str, Any]]:
@@ -271,6 +278,15 @@ async def test_record_has_the_texts_and_the_costs_of_turns(home: InProcess) -> N
     assert sum(each["cost"] or 0 for each in turns) > 0
 
 
+async def test_record_is_exported_as_it_was(home: InProcess) -> None:
+    exported = await home.act(kept.OWNER, "export_turns", filename="media/turns.jsonl")
+
+    text = await home.hass.async_add_executor_job(Path(exported["filename"]).read_text)
+    lines = [json.loads(line) for line in text.splitlines()]
+    assert find_lost_shapes(home.kept.turns, lines) == set()
+    assert [each for each in read_said(home.kept.turns) if each not in read_said(lines)] == []
+
+
 async def test_actions_return_what_they_returned(home: InProcess) -> None:
     responses = await kept.visit(home)
 
@@ -280,10 +296,7 @@ async def test_actions_return_what_they_returned(home: InProcess) -> None:
 async def test_events_have_what_they_had(home: InProcess) -> None:
     await kept.visit(home)
 
-    fired: dict[str, list[Any]] = {}
-    for event in home.events:
-        fired.setdefault(event.event_type, []).append(json_loads(json_dumps(event.data)))
-    assert find_lost_shapes(home.kept.responses["events"], fired) == set()
+    assert find_lost_shapes(home.kept.responses["events"], home.events) == set()
 
 
 def find_lost_shapes(before: Any, now: Any) -> set[tuple[str, str]]:
@@ -295,6 +308,12 @@ def find_lost_shapes(before: Any, now: Any) -> set[tuple[str, str]]:
     return {(path, kind) for path, kind in kept.list_shapes(before) if not {(path, kind), (path, "NoneType")} & shapes}
 
 
+def read_said(lines: Iterable[dict[str, Any]]) -> list[tuple[str, str, str]]:
+    """Return the ids and texts of the turns in an export."""
+    turns = [each for each in lines if each["kind"] == "turn_record" and "text" in each]
+    return [(each["id"], each["text"]["said"], each["text"]["answer"]) for each in turns]
+
+
 async def test_file_of_a_later_version_is_left_alone(start: StartFn, kept_home: KeptHome) -> None:
     disk = Disk(kept_home.database)
     disk.execute("PRAGMA user_version = 2147483647")
@@ -302,6 +321,6 @@ async def test_file_of_a_later_version_is_left_alone(start: StartFn, kept_home: 
 
     home = await start()
 
-    assert await home.say(kept.OWNER, kept.STUDY, "hello", "new") != ""
-    assert issues(home.hass) == {"memory_newer"}
+    assert await home.say_at_once(kept.OWNER, kept.STUDY, "hello", "new") != ""
+    await until(lambda: issues(home.hass) == {"memory_newer"})
     assert disk(Path.read_bytes) == before
