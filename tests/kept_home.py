@@ -18,7 +18,7 @@ import zlib
 Json = dict[str, Any]
 
 KEPT = Path(__file__).parent / "kept"
-VERSIONS = sorted(each.name for each in KEPT.iterdir())
+VERSIONS = sorted(each.name for each in KEPT.glob("*"))
 DOMAIN = "windowed_conversation"
 DATABASE = Path(".storage") / f"{DOMAIN}.db"
 
