@@ -10,7 +10,8 @@ import json
 from pathlib import Path
 import shutil
 import sqlite3
-from tempfile import TemporaryDirectory
+import sys
+from tempfile import TemporaryDirectory, gettempdir
 import time
 from typing import Any
 
@@ -43,7 +44,7 @@ _OPTIONS = {
     "history_tokens": 4000,
     "trim_share": 30,
     "summarize": True,
-    "tool_results": "stub",
+    "tool_results": "keep",
     "max_tool_turns": 3,
     "result_cap_tokens": 500,
     "max_windows": 50,
@@ -81,15 +82,18 @@ _MAX_DATABASE_BYTES = 300_000
 _SECRETS = ("eyJ", "$2b$", "access_token", "jwt_key", "password", "sk-")
 
 _SELECT_EVENTS = """
-    SELECT event_types.event_type, shared_data FROM events JOIN event_types USING (event_type_id) JOIN event_data USING (data_id)
+    SELECT event_types.event_type, shared_data
+    FROM events JOIN event_types USING (event_type_id) JOIN event_data USING (data_id)
     WHERE event_types.event_type LIKE ? ORDER BY event_id
 """
 
 
 async def main() -> None:
-    """Make the home, and replace the one that the version has."""
+    """Make the home, unless the version has one: the home of a release never changes."""
     version = json.loads((REPOSITORY / "custom_components" / DOMAIN / "manifest.json").read_text())["version"]
     folder = kept.KEPT / version
+    if folder.exists():
+        sys.exit(f"{folder} exists. Delete it first if {version} is not released.")
     with TemporaryDirectory() as temporary:
         config = Path(temporary) / "home"
         async with ModelServer(port=_MODEL_PORT, strict=True, models=(_MODEL, _OPENAI_MODEL)) as model:
@@ -107,7 +111,7 @@ async def main() -> None:
                 await _leave_unfinished(house, model)
             _keep(config, folder, {"people": people, "model": model.address, "kept_at": time.time()})
             model.reset()
-            await _visit(folder, Path(temporary) / "copy")
+            await _visit(folder, Path(temporary) / "copy", model.address)
     size = sum(each.stat().st_size for each in folder.rglob("*") if each.is_file())
     print(f"{folder.relative_to(REPOSITORY)}: {size:,} bytes")
 
@@ -211,12 +215,12 @@ async def _live_on(house: KeptHouse) -> None:
     """Go on after a restart: learn from the conversations that have ended, and talk to each agent."""
     # no sentence for a model may come first, because it would get the answer to the request to learn
     await _say(house, kept.GUEST, kept.HOUSE, "c", "turn on the kitchen light")
-    await _wait_for_learned_fact(house)
+    await _wait_for_fact(house, kept.LEARNED_FACT)
     await _say(house, kept.OWNER, kept.ATTIC, "e", "turn on the garage light")
     await _say(house, kept.OWNER, kept.STUDY, kept.DIARY, "what is my name?")
     await _say(house, kept.OWNER, kept.CLERK, kept.LETTERS, "I would like the bedroom light switched on")
     client = house.people.owner
-    task = {"entity_id": kept.TASK, "task_name": "guests", "instructions": "guests: 4"}
+    task: Json = {"entity_id": kept.TASK, "task_name": "guests", "instructions": "guests: 4"}
     task["structure"] = {"guests": {"selector": {"number": {}}}}
     await client.post("/api/services/ai_task/generate_data?return_response", task)
     await take_turn(client, "what do you know about me?", device_id=await _find_satellite(client))
@@ -237,11 +241,11 @@ async def _wait_for_summary(house: KeptHouse) -> None:
     await wait_for(list_tags, lambda tags: "summary" in tags)
 
 
-async def _wait_for_learned_fact(house: KeptHouse) -> None:
+async def _wait_for_fact(house: KeptHouse, text: str) -> None:
     async def list_facts() -> str:
         return str(await house.act(kept.OWNER, "recall", kinds="fact", limit=100))
 
-    await wait_for(list_facts, lambda facts: kept.LEARNED_FACT in facts)
+    await wait_for(list_facts, lambda facts: text in facts)
 
 
 async def _export(house: KeptHouse) -> None:
@@ -264,8 +268,7 @@ async def _leave_unfinished(house: KeptHouse, model: ModelServer) -> None:
 
 
 def _keep(config: Path, folder: Path, about: Json) -> None:
-    """Replace the kept home by the part of a config folder that belongs to it."""
-    shutil.rmtree(folder, ignore_errors=True)
+    """Keep the part of a config folder that belongs to the home."""
     storage = folder / ".storage"
     storage.mkdir(parents=True)
     files = {each: json.loads((config / ".storage" / each).read_text()) for each in (*_WHOLE_FILES, *_REDUCED_FILES)}
@@ -276,6 +279,7 @@ def _keep(config: Path, folder: Path, about: Json) -> None:
         (storage / name).write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
     shutil.copytree(config / "media", folder / "exports")
     (folder / "home.json").write_text(json.dumps(about, indent=1) + "\n")
+    (folder / "responses.json").write_text("{}")
     with closing(kept.connect(config / kept.DATABASE)) as connection:
         connection.execute("VACUUM INTO ?", (str(folder / kept.DATABASE),))
     _check(folder)
@@ -315,21 +319,20 @@ def _check(folder: Path) -> None:
     """Raise ValueError if the home is too large, or has what looks like a secret or a path of this machine."""
     if (folder / kept.DATABASE).stat().st_size > _MAX_DATABASE_BYTES:
         raise ValueError("the file of the store is too large")
-    forbidden = (*_SECRETS, str(REPOSITORY), "/tmp/")
+    forbidden = (*_SECRETS, str(REPOSITORY), gettempdir())
     for path in (each for each in folder.rglob("*") if each.is_file()):
         content = path.read_text(errors="replace")
         if found := [each for each in forbidden if each in content]:
             raise ValueError(f"{path}: {found}")
 
 
-async def _visit(folder: Path, copy: Path) -> None:
+async def _visit(folder: Path, copy: Path, model: str) -> None:
     """Visit a copy of the kept home, and keep the responses and the events."""
-    shutil.copytree(folder, copy)
-    kept.move_home(copy, kept.open_home(copy).model)
-    await restore_logins(copy, kept.OWNER, kept.GUEST)
+    kept.copy_home(folder.name, copy, model)
+    await restore_logins(copy, sys.executable, kept.OWNER, kept.GUEST)
     async with run_kept_house(copy) as house:
         responses = await kept.visit(house)
-        await asyncio.sleep(5)
+        await _wait_for_fact(house, kept.UNREAD_FACT)
     found: dict[str, Any] = {"actions": responses, "events": _read_events(copy)}
     text = json.dumps(found, indent=1, ensure_ascii=False).replace(str(copy), "/config")
     (folder / "responses.json").write_text(text + "\n")

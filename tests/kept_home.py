@@ -18,12 +18,13 @@ import zlib
 Json = dict[str, Any]
 
 KEPT = Path(__file__).parent / "kept"
-VERSIONS = sorted(each.name for each in KEPT.iterdir())
-DATABASE = Path(".storage") / "windowed_conversation.db"
+VERSIONS = sorted(each.name for each in KEPT.glob("*"))
+DOMAIN = "windowed_conversation"
+DATABASE = Path(".storage") / f"{DOMAIN}.db"
 
 # The agents: one that learns and shares a window with each person, one of the same account, one of OpenAI, and one
 # without a model.
-HOUSE, STUDY, CLERK, ATTIC = (f"conversation.{name}" for name in ("house", "study", "clerk", "attic"))
+AGENTS = HOUSE, STUDY, CLERK, ATTIC = tuple(f"conversation.{name}" for name in ("house", "study", "clerk", "attic"))
 TASK = "ai_task.scripted_ai_task"
 SATELLITE = "assist_satellite.satellite"
 # The people, by their user names: the first one owns the satellite.
@@ -39,6 +40,10 @@ OWNERS_FACT, GUESTS_FACT = "my locker is number 7", "my bike is in the shed"
 REPLACED_FACT, HOMES_FACT = "the bins go out on Thursday", "the bins go out on Friday"
 WORDED_FACT, WORDED_BY = "the fuse box hangs behind the coat rack", "blackout, breaker, electricity"
 LEARNED_FACT, LEARNED_BY = "my sister Eva is allergic to nuts", "cashew, allergy, peanut"
+# Each person with a private fact, and with one of the other person.
+FACTS_BY_PERSON = ((OWNER, OWNERS_FACT, GUESTS_FACT), (GUEST, GUESTS_FACT, OWNERS_FACT))
+# The summary of the cellar.
+SUMMARY = "You told me: remember that the wine is on the left."
 # A sentence of a conversation that was not read when the home was stopped.
 UNREAD_FACT = "our cat is called Mimi"
 
@@ -48,16 +53,23 @@ _ABSENCE = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class KeptHome:
-    """The home of a version, in the folder of a copy.
+    """The content of a home that a version has left, and the folder that it was read from.
 
-    `people` are the user ids by user name, `model` the address of the model server, and `kept_at` the time at which the
-    home was stopped, in seconds since the epoch.
+    `people` are the user ids by user name, `model` is the address of the model server, and `kept_at` is the time at
+    which the home was stopped, in seconds since the epoch. `storage` has Home Assistant's own files by name.
+    `responses` has what a visit with the version's own code left: the responses of `actions` and the data of `events`,
+    by their names. The exports are that of the diary, and the lines of those of all memories and turns.
     """
 
     folder: Path
     people: dict[str, str]
     model: str
     kept_at: float
+    storage: dict[str, Json]
+    responses: dict[str, dict[str, list[Any]]]
+    conversation: Json
+    memories: list[str]
+    turns: list[Json]
 
     @property
     def database(self) -> Path:
@@ -65,54 +77,47 @@ class KeptHome:
         return self.folder / DATABASE
 
     @property
-    def storage(self) -> dict[str, Json]:
-        """The content of Home Assistant's own files, by their keys."""
-        files = (each for each in self.database.parent.iterdir() if each.suffix != ".db")
-        return {each.name: json.loads(each.read_text(encoding="utf-8")) for each in files}
+    def entity_ids(self) -> list[str]:
+        """The ids of the integration's enabled entities."""
+        entities = self.storage["core.entity_registry"]["data"]["entities"]
+        return [each["entity_id"] for each in entities if each["platform"] == DOMAIN and each["disabled_by"] is None]
 
     @property
-    def responses(self) -> dict[str, dict[str, list[Any]]]:
-        """The responses of `actions` and the data of `events` of a visit by the version that left the home, by name."""
-        found: dict[str, dict[str, list[Any]]] = json.loads(self._read("responses.json"))
-        return found
-
-    @property
-    def exported_conversation(self) -> Json:
-        """The export of the diary."""
-        found: Json = json.loads(self._read("exports/conversation.json"))
-        return found
-
-    @property
-    def exported_memories(self) -> list[str]:
-        """The lines of the export of everybody's memories."""
-        return self._read("exports/memories.jsonl").splitlines()
-
-    @property
-    def exported_turns(self) -> list[Json]:
-        """The lines of the export of turns."""
-        return [json.loads(line) for line in self._read("exports/turns.jsonl").splitlines()]
-
-    def _read(self, name: str) -> str:
-        return (self.folder / name).read_text(encoding="utf-8")
+    def account_ids(self) -> list[str]:
+        """The ids of the integration's config entries."""
+        entries = self.storage["core.config_entries"]["data"]["entries"]
+        return [each["entry_id"] for each in entries if each["domain"] == DOMAIN]
 
 
-def open_home(folder: Path) -> KeptHome:
-    """Return the home in a folder."""
-    return KeptHome(folder, **json.loads((folder / "home.json").read_text(encoding="utf-8")))
+def read_home(folder: Path) -> KeptHome:
+    """Return the home in a folder, which is not running."""
+    exports, storage = folder / "exports", folder / ".storage"
+    return KeptHome(
+        folder,
+        **_read_json(folder / "home.json"),
+        storage={each.name: _read_json(each) for each in storage.iterdir() if each.suffix != DATABASE.suffix},
+        responses=_read_json(folder / "responses.json"),
+        conversation=_read_json(exports / "conversation.json"),
+        memories=_read_lines(exports / "memories.jsonl"),
+        turns=[json.loads(line) for line in _read_lines(exports / "turns.jsonl")],
+    )
+
+
+def _read_json(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def _read_lines(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").splitlines()
 
 
 def copy_home(version: str, folder: Path, model: str) -> KeptHome:
-    """Copy a home to a new folder, as if it had been stopped an hour ago. `model` is the address of its model server."""
-    return move_home(shutil.copytree(KEPT / version, folder), model)
-
-
-def move_home(folder: Path, model: str) -> KeptHome:
-    """Let the home in a folder use another model server, and let it have been stopped an hour ago."""
-    home = open_home(folder)
-    entries = home.database.with_name("core.config_entries")
-    entries.write_text(entries.read_text(encoding="utf-8").replace(home.model, model), encoding="utf-8")
-    move_times(home.database, time.time() - _ABSENCE - home.kept_at)
-    return home
+    """Copy a home to a new folder, as if it had been stopped an hour ago, with the address of its model server."""
+    shutil.copytree(KEPT / version, folder)
+    about, entries = _read_json(folder / "home.json"), folder / ".storage" / "core.config_entries"
+    entries.write_text(entries.read_text(encoding="utf-8").replace(about["model"], model), encoding="utf-8")
+    move_times(folder / DATABASE, time.time() - _ABSENCE - about["kept_at"])
+    return read_home(folder)
 
 
 def move_times(database: Path, seconds: float) -> None:

@@ -38,16 +38,14 @@ class KeptHouse:
 @asynccontextmanager
 async def run_kept_house(config: Path, python: str = sys.executable) -> AsyncIterator[KeptHouse]:
     """Run Home Assistant with this folder, and yield the home. `python` is the interpreter of its environment."""
-    async with (
-        HomeAssistantProcess(config, find_free_port(), python=python) as home_assistant,
-        PersonClients(home_assistant) as people,
-    ):
+    home_assistant = HomeAssistantProcess(config, find_free_port(), python=python)
+    async with home_assistant, PersonClients(home_assistant) as people:
         yield KeptHouse(home_assistant, people)
 
 
-async def restore_logins(config: Path, *usernames: str) -> None:
+async def restore_logins(config: Path, python: str, *usernames: str) -> None:
     """Give people the password of the demo, because a kept home has none."""
     for username in usernames:
         command = ("-m", "homeassistant", "--script", "auth", "--config", str(config), "add", username, PASSWORD)
-        process = await asyncio.create_subprocess_exec(sys.executable, *command, stdout=asyncio.subprocess.DEVNULL)
+        process = await asyncio.create_subprocess_exec(python, *command, stdout=asyncio.subprocess.DEVNULL)
         assert await process.wait() == 0
