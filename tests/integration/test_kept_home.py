@@ -34,7 +34,7 @@ type StartFn = Callable[[], Awaitable[InProcess]]
 
 
 class InProcess:
-    """A kept home in the Home Assistant of a test, see `tests.kept_home.Visited`, and the data of its events by name."""
+    """A kept home in a test's Home Assistant, and the data of its events by name; see `tests.kept_home.Visited`."""
 
     def __init__(self, hass: HomeAssistant, kept_home: KeptHome) -> None:
         self.hass = hass
