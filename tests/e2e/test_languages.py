@@ -117,8 +117,8 @@ class Texts:
 
 
 @dataclass(frozen=True, slots=True)
+class Seen:
     """The findings of a language by view: English texts, texts that are cut, screens that scroll, and own texts."""
-    """What was seen in a language by view: English texts, texts that are cut, screens that scroll, and own texts."""
 
     english: dict[str, set[str]] = field(default_factory=dict)
     cut: dict[str, set[str]] = field(default_factory=dict)
