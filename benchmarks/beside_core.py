@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from inspect import signature
 import logging
+import os
 from pathlib import Path
 import time
 from typing import Any
@@ -18,7 +19,7 @@ from homeassistant.helpers import entity_registry as er
 from homeassistant.helpers.chat_session import async_get_chat_session
 
 from demo.client import Client, log_in_or_onboard
-from demo.home_assistant import find_free_port, write_initial_files
+from demo.home_assistant import build_environment, find_free_port, write_initial_files
 
 # Chat sessions have an owner since Home Assistant 2026.11, which is passed as `context`.
 SESSION_OWNER_ARGUMENTS: dict[str, Any] = (
@@ -72,6 +73,7 @@ async def run_demo_home(folder: str) -> AsyncIterator[tuple[HomeAssistant, Clien
     """Yield the demo's Home Assistant, running in this process, and a client that is connected to it."""
     port = find_free_port()
     write_initial_files(Path(folder), port)
+    os.environ |= build_environment(Path(folder))
     hass = await bootstrap.async_setup_hass(runner.RuntimeConfig(config_dir=folder))
     if hass is None:
         raise SystemExit("Home Assistant does not start")

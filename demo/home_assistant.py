@@ -108,7 +108,7 @@ class HomeAssistantProcess:
                 stdout=output,
                 stderr=asyncio.subprocess.STDOUT,
                 cwd=self.config,
-                env=_build_environment(self.config) | self.environment,
+                env=build_environment(self.config) | self.environment,
                 start_new_session=True,
             )
         try:
@@ -163,7 +163,8 @@ async def _is_responding(session: aiohttp.ClientSession, url: str) -> bool:
         return False
 
 
-def _build_environment(config: Path) -> dict[str, str]:
+def build_environment(config: Path) -> dict[str, str]:
+    """Return the environment of Home Assistant, which has the media folder of the demo."""
     # The key must reach Home Assistant through the account form, as it does for a user, and not through the
     # environment.
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("OPENAI_", "PYTHON"))}

@@ -58,7 +58,8 @@ def get_text(language: str, key: str) -> str:
     """Return a text in the language, which is another one than in English."""
     text, english = (TEXTS[code]["common"][key] for code in (language, "en"))
     assert (text == english) is (language == "en")
-    return text
+    # the satellite hears any white space as a space
+    return " ".join(text.split())
 
 
 def quote(language: str, text: str) -> str:
