@@ -194,6 +194,8 @@ async def _talk(house: KeptHouse, model: ModelServer) -> None:
     stories = [f"tell me a story about the {thing} in 120 words" for thing in ("sea", "moon", "wind", "well", "mill")]
     await _say(house, owner, kept.STUDY, kept.CELLAR, "consider that the wine is on the left", *stories)
     await _wait_for_summary(house)
+    for verb in ("remember", "forget"):
+        await _say(house, owner, kept.HOUSE, "a", f"{verb} that {kept.FORGOTTEN_FACT}")
     for fact in (kept.REPLACED_FACT, kept.HOMES_FACT):
         await _say(house, owner, kept.HOUSE, "a", f"remember that {fact}")
     await _say(house, guest, kept.HOUSE, "b", f"remember that {kept.GUESTS_FACT}", "who am I?")
@@ -282,6 +284,9 @@ def _keep(config: Path, folder: Path, about: Json) -> None:
     (folder / "responses.json").write_text("{}")
     with closing(kept.connect(config / kept.DATABASE)) as connection:
         connection.execute("VACUUM INTO ?", (str(folder / kept.DATABASE),))
+    with closing(kept.connect(folder / kept.DATABASE)) as connection:
+        # as the integration leaves it
+        connection.execute("PRAGMA journal_mode = WAL")
     _check(folder)
 
 

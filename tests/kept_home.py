@@ -40,6 +40,8 @@ OWNERS_FACT, GUESTS_FACT = "my locker is number 7", "my bike is in the shed"
 REPLACED_FACT, HOMES_FACT = "the bins go out on Thursday", "the bins go out on Friday"
 WORDED_FACT, WORDED_BY = "the fuse box hangs behind the coat rack", "blackout, breaker, electricity"
 LEARNED_FACT, LEARNED_BY = "my sister Eva is allergic to nuts", "cashew, allergy, peanut"
+# A fact that was forgotten before the home was stopped.
+FORGOTTEN_FACT = "the spare key is in the drawer"
 # Each person with a private fact, and with one of the other person.
 FACTS_BY_PERSON = ((OWNER, OWNERS_FACT, GUESTS_FACT), (GUEST, GUESTS_FACT, OWNERS_FACT))
 # The summary of the cellar.

@@ -34,7 +34,7 @@ type StartFn = Callable[[], Awaitable[InProcess]]
 
 
 class InProcess:
-    """A kept home in a test's Home Assistant, and the data of its events by name; see `tests.kept_home.Visited`."""
+    """A kept home in a test's Home Assistant, see `tests.kept_home.Visited`, and the data of its events by name."""
 
     def __init__(self, hass: HomeAssistant, kept_home: KeptHome) -> None:
         self.hass = hass
@@ -87,6 +87,12 @@ class InProcess:
         content = await self.act(kept.OWNER, "get_conversation", entity_id=agent, conversation_id=conversation_id)
         messages: list[dict[str, Any]] = content["messages"]
         return messages
+
+    async def export(self, action: str, **data: Any) -> list[dict[str, Any]]:
+        """Return the lines that an action exports to a file."""
+        exported = await self.act(kept.OWNER, action, filename="media/lines.jsonl", **data)
+        text = await self.hass.async_add_executor_job(Path(exported["filename"]).read_text)
+        return [json.loads(line) for line in text.splitlines()]
 
     async def _finish(self) -> None:
         for entry in self.hass.config_entries.async_loaded_entries(DOMAIN):
@@ -266,6 +272,18 @@ async def test_fact_is_forgotten_in_memory_and_in_the_kept_conversation(home: In
     assert kept.OWNERS_FACT.encode() not in await home.hass.async_add_executor_job(read_file, home.kept.database)
 
 
+async def test_forgotten_fact_stays_forgotten(home: InProcess) -> None:
+    lines = await home.export("export_memories", everyone=True)
+    forgotten = next(each for each in lines if each["kind"] == "forgotten" and each["of"] == "fact")
+    fact = next(each for each in lines if each["kind"] == "fact" and "person" not in each)
+    again = {**fact, "id": forgotten["id"], "at": forgotten["at"], "text": kept.FORGOTTEN_FACT}
+
+    loaded = await home.act(kept.OWNER, "import_memories", memories=[again])
+
+    assert loaded == {"added": 0, "known": 0, "refused": 1}
+    assert kept.FORGOTTEN_FACT not in await home.list_texts(kept.OWNER)
+
+
 async def test_record_has_the_texts_and_the_costs_of_turns(home: InProcess) -> None:
     exported = {each["id"] for each in home.kept.turns if each["kind"] == "turn_record"}
     turns = (await home.act(kept.OWNER, "list_turns", limit=100))["turns"]
@@ -279,10 +297,8 @@ async def test_record_has_the_texts_and_the_costs_of_turns(home: InProcess) -> N
 
 
 async def test_record_is_exported_as_it_was(home: InProcess) -> None:
-    exported = await home.act(kept.OWNER, "export_turns", filename="media/turns.jsonl")
+    lines = await home.export("export_turns")
 
-    text = await home.hass.async_add_executor_job(Path(exported["filename"]).read_text)
-    lines = [json.loads(line) for line in text.splitlines()]
     assert find_lost_shapes(home.kept.turns, lines) == set()
     assert [each for each in read_said(home.kept.turns) if each not in read_said(lines)] == []
 
@@ -296,7 +312,7 @@ async def test_actions_return_what_they_returned(home: InProcess) -> None:
 async def test_events_have_what_they_had(home: InProcess) -> None:
     await kept.visit(home)
 
-    assert find_lost_shapes(home.kept.responses["events"], home.events) == set()
+    assert find_lost_shapes(home.kept.responses["events"], dict(home.events)) == set()
 
 
 def find_lost_shapes(before: Any, now: Any) -> set[tuple[str, str]]:
