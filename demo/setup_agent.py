@@ -27,7 +27,8 @@ class ModelAccess:
     `form_name` is the menu name of the account form, and `wire_format` is the choice between OpenAI's two formats if
     the form offers one. `can_control_home` gives the model the Assist tools. `window_tokens` is the size of the window
     in tokens for a new account. `is_scripted` is whether this is the scripted model, `has_memory` whether its agent has
-    memory, and `record_level` the level of its record of turns, or None for the default.
+    memory, `learns` whether it learns from conversations, and `record_level` the level of its record of turns, or None
+    for the default.
     """
 
     url: str
@@ -40,6 +41,7 @@ class ModelAccess:
     window_tokens: int | None = None
     is_scripted: bool = False
     has_memory: bool = True
+    learns: bool = False
     record_level: str | None = None
 
     def fingerprint(self) -> str:
@@ -207,8 +209,7 @@ def _build_agent_changes(model: ModelAccess) -> Json:
         changes |= {"idle_timeout": idle, "turn_timeout": turn}
     if not model.has_memory:
         changes["memory"] = False
-    if model.is_scripted:
-        # its requests cost nothing
+    if model.learns:
         changes["learning"] = "facts"
     if model.record_level is not None:
         changes["record"] = model.record_level

@@ -29,6 +29,8 @@ _SCREENSHOTS = REPOSITORY / ".demo" / "screenshots"
 _TIMEOUT_MS = 60_000
 _GROWING = "…"
 
+expect.set_options(timeout=_TIMEOUT_MS)
+
 
 async def logged_in(browser: Browser, client: Client, *, scale: float = 1) -> BrowserContext:
     """Return a browser context that has stored the login of `client`, as after ticking "keep me logged in"."""
