@@ -136,8 +136,7 @@ async def _async_request(agent: Agent, model: Model, turns: Sequence[PastTurn]) 
     lines = [_format_turn(number, turn) for number, turn in enumerate(turns, 1)]
     while len(lines) > 1 and agent.counter.count("\n".join(lines)) > agent.config.policy.history_tokens:
         del lines[0]
-    properties: dict[str, Any] = {"summary": _TEXT_SCHEMA}
-    instruction = _SUMMARY_INSTRUCTION
+    properties, instruction = dict[str, Any](summary=_TEXT_SCHEMA), _SUMMARY_INSTRUCTION
     if agent.config.learning is Learning.FACTS:
         properties |= {"facts": {"type": "array", "items": _build_object_schema(_FACT_SCHEMA)}}
         instruction += _FACTS_INSTRUCTION.format(most=MAX_QUOTES)
@@ -147,18 +146,13 @@ async def _async_request(agent: Agent, model: Model, turns: Sequence[PastTurn]) 
     messages = (Message.system(instruction), Message.user("\n".join(lines)))
     schema = AnswerSchema("extraction", _build_object_schema(properties))
     demand = DataDemand(schema, lambda data: None if isinstance(data, dict) else "it is no object")
-
-    def on_attempt(attempt: Attempt) -> None:
-        attempts.append(replace(attempt, purpose=Purpose.LEARNING))
-
     try:
-        data: dict[str, Any] = await ask_for_data(question, messages, demand, agent.config.limits, on_attempt)
+        data: dict[str, Any] = await ask_for_data(question, messages, demand, agent.config.limits, attempts.append)
         return data
     finally:
         last = turns[-1]
-        record = TurnRecord(str(uuid7()), at, agent.id, "learning", "answered")
-        record = replace(record, conversation=last.conversation, person=last.person)
-        async_record_background(agent, record, attempts, started)
+        record = TurnRecord(str(uuid7()), at, agent.id, "learning", "answered", None, last.conversation, last.person)
+        async_record_background(agent, record, [replace(each, purpose=Purpose.LEARNING) for each in attempts], started)
 
 
 def _build_object_schema(properties: dict[str, Any]) -> dict[str, Any]:

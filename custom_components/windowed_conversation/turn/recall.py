@@ -119,10 +119,7 @@ class PromptFacts:
 
 
 def build_prompt_facts(facts: Iterable[Fact], narrator: RecallText, count: Callable[[str], int]) -> PromptFacts:
-    """Return as many facts as fit: first the person's, then the home's.
-
-    Learned facts come after those that people told; each group is ranked by age and repetitions.
-    """
+    """Return the facts that fit: first the person's, then the home's; learned ones last, by age and repetitions."""
     chosen = _choose_facts(sorted(facts, key=_rank_fact), narrator, count)
     while chosen:
         text = _format_prompt_facts(chosen, narrator)
