@@ -4,6 +4,7 @@ Home Assistant, its frontend and the pipeline change to each language. Every vie
 """
 
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 import json
 import re
@@ -13,11 +14,11 @@ from playwright.async_api import Locator, Page
 import pytest
 import pytest_asyncio
 
-from demo.client import Client
+from demo.client import Client, RefusedError
 from demo.home_assistant import find_free_port
 from demo.setup_agent import Account, ModelAccess, add_account, change_agent
 from tests.e2e.browser import AssistDialog, logged_in, save_screenshot
-from tests.e2e.house import House
+from tests.e2e.house import House, wait_for
 from tests.e2e.page import DOMAIN, VIEWS, PagePanel, perform_action
 from tests.repository_files import PACKAGE, flat
 
@@ -269,9 +270,17 @@ async def raise_issues(house: House, client: Client) -> None:
     other: Account = await add_account(client, ModelAccess(url=house.model.url, model="older", api_key="other"), "Ada")
     house.model.change(models=("scripted", "newer"))
     question = {"agent_id": other.agent_id, "text": "my name is Ada"}
-    await client.post("/api/services/conversation/process?return_response", question)
+
+    async def ask() -> set[str]:
+        """Ask the agent, which Home Assistant refuses during a reload, and return the keys of all issues."""
+        with suppress(RefusedError):
+            await client.post("/api/services/conversation/process?return_response", question)
+        found = await client.send_command("repairs/list_issues")
+        return {issue["translation_key"] for issue in found["issues"] if issue["domain"] == DOMAIN}
+
+    await wait_for(ask, lambda keys: "model_retired" in keys)
     await change_agent(client, other, {"context_tokens": 1_000, "max_answer_tokens": 500})
-    await client.post("/api/services/conversation/process?return_response", question)
+    await wait_for(ask, lambda keys: {"model_retired", "model_too_small"} <= keys)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")

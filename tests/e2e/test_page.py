@@ -254,15 +254,15 @@ async def test_fact_is_corrected(panel, quick_house):
 
 
 async def test_preview_of_forgetting_shows_what_goes_and_then_it_goes(panel, quick_house):
-    await perform_action(quick_house.client, "remember", text="I have a red tricycle")
+    await perform_action(quick_house.client, "remember", text="I have a red canoe")
     await panel.open("memory")
-    await panel.fact("tricycle").get_by_role("button", name="Forget").click()
-    await expect(panel.dialog).to_contain_text("I have a red tricycle")
+    await panel.fact("canoe").get_by_role("button", name="Forget").click()
+    await expect(panel.dialog).to_contain_text("I have a red canoe")
     await expect(panel.dialog).to_contain_text("facts: 1")
     await panel.answer("Forget")
     await panel.done("It was forgotten.")
 
-    assert await recall(quick_house.client, "tricycle") == []
+    assert await recall(quick_house.client, "canoe") == []
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
