@@ -49,6 +49,7 @@ THINGS = (
 )
 
 type EndFn = Callable[[], Awaitable[None]]
+type BeginFn = Callable[[], Awaitable[list[Any]]]
 
 
 @pytest.fixture(autouse=True)
@@ -72,6 +73,31 @@ def end(home: HomeAssistant, monkeypatch: pytest.MonkeyPatch) -> EndFn:
             await home.async_block_till_done(wait_background_tasks=True)
 
     return end
+
+
+@pytest.fixture
+def begin(home: HomeAssistant, monkeypatch: pytest.MonkeyPatch) -> BeginFn:
+    """Return a function that lets all conversations end, and returns the requests once one has begun. It never ends."""
+
+    async def begin() -> list[Any]:
+        has_begun, requests = asyncio.Event(), []
+
+        async def hang(*args: Any) -> dict[str, Any]:
+            requests.append(args)
+            has_begun.set()
+            await asyncio.Event().wait()
+            raise AssertionError
+
+        monkeypatch.setattr(learning, "_async_request", hang)
+        monkeypatch.setattr(learning, "QUIET_SECONDS", -1.0)
+        for entry in home.config_entries.async_loaded_entries(DOMAIN):
+            for agent in entry.runtime_data.agents.values():
+                agent.notify_listeners()
+        async with asyncio.timeout(30):
+            await has_begun.wait()
+        return requests
+
+    return begin
 
 
 def readings(model_server: ModelServer) -> list[str]:
@@ -477,46 +503,24 @@ async def test_restart_before_the_end_reads_the_conversation_once(
 
 
 async def test_reload_during_the_request_reads_it_at_most_once(
-    home: HomeAssistant, set_up: SetUpFn, say: SayFn, end: EndFn, *, monkeypatch: pytest.MonkeyPatch, ada: Context
+    home: HomeAssistant, set_up: SetUpFn, say: SayFn, end: EndFn, *, begin: BeginFn, ada: Context
 ) -> None:
     entry = await set_up(**FACTS)
     await talk(say, NUTS, "hello", context=ada)
-    has_begun, calls = asyncio.Event(), []
-
-    async def hang(*args: Any) -> dict[str, Any]:
-        calls.append(args)
-        has_begun.set()
-        await asyncio.Event().wait()
-        raise AssertionError
-
-    monkeypatch.setattr(learning, "_async_request", hang)
-    monkeypatch.setattr(learning, "QUIET_SECONDS", -1.0)
-    entry.runtime_data.agents[next(iter(entry.subentries))].notify_listeners()
-    async with asyncio.timeout(30):
-        await has_begun.wait()
+    requests = await begin()
     await home.config_entries.async_reload(entry.entry_id)
     await end()
 
-    assert len(calls) == 1
+    assert len(requests) == 1
 
 
 async def test_file_of_a_home_that_was_killed_during_the_request_has_nothing_to_read(
-    home: HomeAssistant, set_up: SetUpFn, say: SayFn, *, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    home: HomeAssistant, set_up: SetUpFn, say: SayFn, *, begin: BeginFn, tmp_path: Path
 ) -> None:
     entry = await set_up(**FACTS)
     await talk(say, BINS, "hello")
-    has_begun, copy = asyncio.Event(), tmp_path / "killed.db"
-
-    async def hang(*args: Any) -> dict[str, Any]:
-        has_begun.set()
-        await asyncio.Event().wait()
-        raise AssertionError
-
-    monkeypatch.setattr(learning, "_async_request", hang)
-    monkeypatch.setattr(learning, "QUIET_SECONDS", -1.0)
-    entry.runtime_data.agents[next(iter(entry.subentries))].notify_listeners()
-    async with asyncio.timeout(30):
-        await has_begun.wait()
+    copy = tmp_path / "killed.db"
+    await begin()
 
     def read_copy() -> tuple[tuple[PastTurn, ...], int]:
         for suffix in ("", "-wal"):
@@ -531,22 +535,11 @@ async def test_file_of_a_home_that_was_killed_during_the_request_has_nothing_to_
 
 
 async def test_account_that_is_removed_during_the_request_stores_nothing(
-    home: HomeAssistant, set_up: SetUpFn, say: SayFn, *, monkeypatch: pytest.MonkeyPatch, caplog: Any
+    home: HomeAssistant, set_up: SetUpFn, say: SayFn, *, begin: BeginFn, caplog: Any
 ) -> None:
     entry, other = await set_up(**FACTS), await set_up()
     await talk(say, BINS, "hello")
-    has_begun = asyncio.Event()
-
-    async def hang(*args: Any) -> dict[str, Any]:
-        has_begun.set()
-        await asyncio.Event().wait()
-        raise AssertionError
-
-    monkeypatch.setattr(learning, "_async_request", hang)
-    monkeypatch.setattr(learning, "QUIET_SECONDS", -1.0)
-    entry.runtime_data.agents[next(iter(entry.subentries))].notify_listeners()
-    async with asyncio.timeout(30):
-        await has_begun.wait()
+    await begin()
     await home.config_entries.async_remove(entry.entry_id)
     await home.async_block_till_done(wait_background_tasks=True)
 
