@@ -84,7 +84,9 @@ def _format_learning(hass: HomeAssistant, learned: Mapping[str, Any]) -> str:
     found = [store.learned_facts[each] for each in learned["facts"] if store and each in store.learned_facts]
     if not found:
         return _common_text(hass, "learned" if learned["facts"] else "learned_summary")
-    name, facts = next(filter(None, (owner for owner, _ in found)), ""), "; ".join([text for _, text in found])
+    owners, facts = {owner for owner, _ in found}, "; ".join([text for _, text in found])
+    # facts of the home are about nobody
+    name = owners.pop() if len(owners) == 1 else ""
     return _common_text(hass, "learned_about" if name else "learned_facts", name=name, facts=facts)
 
 

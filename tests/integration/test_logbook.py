@@ -11,12 +11,18 @@ import pytest
 from pytest_homeassistant_custom_component.common import async_capture_events
 
 from custom_components.windowed_conversation.bridge.errors import ERROR_KEY_BY_CLASS_NAME
-from custom_components.windowed_conversation.bridge.turn_report import EVENT_ANSWER, EVENT_FORGOTTEN, EVENT_TURN
+from custom_components.windowed_conversation.bridge.turn_report import (
+    EVENT_ANSWER,
+    EVENT_FORGOTTEN,
+    EVENT_LEARNED,
+    EVENT_TURN,
+)
 from custom_components.windowed_conversation.const import DOMAIN
 from custom_components.windowed_conversation.logbook import async_describe_events
 from demo.model_server import ModelServer
 
 from .conftest import AGENT, SayFn, get_speech
+from .remembered import memory_of
 
 type Told = Callable[[], str]
 
@@ -24,7 +30,7 @@ type Told = Callable[[], str]
 @pytest.fixture
 def told(home: HomeAssistant) -> Told:
     """Return a function that returns the logbook message of the last turn or forgetting."""
-    events = [async_capture_events(home, kind) for kind in (EVENT_TURN, EVENT_FORGOTTEN, EVENT_ANSWER)]
+    events = [async_capture_events(home, kind) for kind in (EVENT_TURN, EVENT_FORGOTTEN, EVENT_ANSWER, EVENT_LEARNED)]
     described: dict[tuple[str, str], Callable[[Event[Any]], dict[str, str]]] = {}
     async_describe_events(home, lambda domain, kind, describe: described.update({(domain, kind): describe}))
 
@@ -148,3 +154,33 @@ async def test_turn_is_the_speaker_s(home: HomeAssistant, entry, say: SayFn, has
     await say("turn on kitchen light", context=Context(user_id=hass_admin_user.id))
 
     assert turns[-1].context.user_id == hass_admin_user.id
+
+
+NUTS, BINS = ("Ada", "I cannot eat nuts"), ("", "the bins go out on Friday")
+
+
+@pytest.mark.parametrize(
+    ("kept", "facts", "message"),
+    [
+        ({1: NUTS}, [1], "learned about Ada: I cannot eat nuts"),
+        ({1: NUTS, 2: BINS}, [1, 2], "learned: I cannot eat nuts; the bins go out on Friday"),
+        ({2: BINS}, [2], "learned: the bins go out on Friday"),
+        ({}, [1], "learned something from a conversation"),
+        ({}, [], "summarized a conversation that ended"),
+    ],
+    ids=["person", "both", "home", "after a restart", "summary"],
+)
+async def test_activity_says_what_was_learned_about_whom(
+    *,
+    home: HomeAssistant,
+    entry,
+    told: Told,
+    kept: dict[int, tuple[str, str]],
+    facts: list[int],
+    message: str,
+) -> None:
+    memory_of(home).learned_facts |= kept
+    home.bus.async_fire(EVENT_LEARNED, {"entity_id": AGENT, "facts": facts, "summary": True})
+    await home.async_block_till_done()
+
+    assert told() == message
