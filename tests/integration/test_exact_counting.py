@@ -1,5 +1,6 @@
 """Tests for exact token counting as an agent's option: it uses the vocabulary, or the estimate without one."""
 
+from collections.abc import Iterator
 import gzip
 import logging
 from pathlib import Path
@@ -10,7 +11,11 @@ from homeassistant.config_entries import ConfigEntryState
 from homeassistant.core import HomeAssistant
 import pytest
 
-from custom_components.windowed_conversation.bridge.calibration import ExactCounter, async_get_exact_counter
+from custom_components.windowed_conversation.bridge.calibration import (
+    ExactCounter,
+    async_get_exact_counter,
+    load_exact_counter,
+)
 from custom_components.windowed_conversation.const import CONF_COUNTING, CONF_TOOL_RESULTS, Counting
 from custom_components.windowed_conversation.window import EstimatedCounter, Message
 from custom_components.windowed_conversation.window.tokens import format_counted_text
@@ -28,6 +33,14 @@ def _tiktoken() -> None:
     """Load tiktoken's vocabularies outside of the event loop."""
     for encoding in ENCODINGS:
         theirs(encoding)
+
+
+@pytest.fixture
+def not_loaded() -> Iterator[None]:
+    """Load vocabularies anew in this test, and again after it."""
+    load_exact_counter.cache_clear()
+    yield
+    load_exact_counter.cache_clear()
 
 
 def missing(vocabulary: bytes, path: Path) -> None:
@@ -69,7 +82,7 @@ def damaged_folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.Temp
 
 
 @pytest.fixture
-def damaged(damaged_folder: tuple[Path, str], monkeypatch: pytest.MonkeyPatch) -> str:
+def damaged(damaged_folder: tuple[Path, str], not_loaded: None, monkeypatch: pytest.MonkeyPatch) -> str:
     """Use the folder with the damaged o200k_base vocabulary and return the expected reason."""
     folder, why = damaged_folder
     monkeypatch.setattr(f"{ExactCounter.__module__}._VOCABULARY_FOLDER", folder)
@@ -139,6 +152,7 @@ async def test_other_vocabulary_is_used_where_one_is_damaged(damaged: str, home:
     assert isinstance(await async_get_exact_counter(home, Counting.CL100K_BASE), ExactCounter)
 
 
+@pytest.mark.usefixtures("not_loaded")
 async def test_package_that_does_not_load_is_logged_once_and_costs_no_account(
     set_up: SetUpFn, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

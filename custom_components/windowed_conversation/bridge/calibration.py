@@ -1,8 +1,8 @@
 """Token counting for an account's models: exact counters, and learned calibration factors and context sizes."""
 
-import asyncio
 from binascii import a2b_base64
 from collections.abc import Callable, Collection
+from functools import cache
 import gzip
 from hashlib import sha256
 from io import BytesIO
@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 import zlib
 
 from homeassistant.core import HomeAssistant, callback
-from homeassistant.util.hass_dict import HassKey
 
-from ..const import DOMAIN, Counting
+from ..const import Counting
 from ..providers import Request, Usage
 from ..turn.model import ReasoningDetector
 from ..turn.model_size import ContextSizeTracker
@@ -47,8 +46,6 @@ _SPLIT_PATTERNS = {
     ),
 }
 
-_COUNTERS: HassKey[dict[Counting, asyncio.Future[ExactCounter | None]]] = HassKey(f"{DOMAIN}_exact_counters")
-
 # The most stored calibrations of an account. A model that was counted with two counters has two.
 _MAX_MODELS = 100
 
@@ -75,22 +72,23 @@ class ExactCounter:
 
 
 async def async_get_exact_counter(hass: HomeAssistant, counting: Counting) -> ExactCounter | None:
-    """Return the exact counter, or None if tokens are estimated. It is loaded once per run of Home Assistant.
+    """Return the exact counter, or None if tokens are estimated.
 
     Returns None if the estimate was chosen, or if the package cannot be loaded or the vocabulary is damaged; that is
     logged once.
     """
     if counting is Counting.ESTIMATE:
         return None
-    counters = hass.data.setdefault(_COUNTERS, {})
-    if counting not in counters:
-        counters[counting] = hass.async_add_executor_job(load_exact_counter, counting)
-    # Shielded, so that a cancelled caller does not cancel the loading for the other callers.
-    return await asyncio.shield(counters[counting])
+    # The import executor has one thread, so a second caller waits for the first one instead of loading it again.
+    return await hass.async_add_import_executor_job(load_exact_counter, counting)
 
 
+@cache
 def load_exact_counter(counting: Counting) -> ExactCounter | None:
-    """Return the exact counter, or None if it cannot be used. Blocks for about half a second; call it in a thread."""
+    """Return the exact counter, or None if it cannot be used. The first call blocks for about half a second.
+
+    A counter takes 75 MB of memory, so it is loaded once and never freed.
+    """
     try:
         from tiktoken import Encoding  # noqa: PLC0415 - few agents count exactly
     except ImportError as err:
