@@ -6,6 +6,7 @@ Imports the integration first, because Home Assistant's pytest plugin contains a
 import asyncio
 from collections.abc import AsyncIterator, Generator, Iterator
 from contextlib import suppress
+import gc
 from typing import Any
 
 import pytest
@@ -25,6 +26,12 @@ with suppress(ImportError):
     settings.load_profile("any_machine")
 
 
+def pytest_collection_finish() -> None:
+    """Exempt all that was imported from the garbage collections that tests ask for, which take a second otherwise."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Replace lone surrogates in logged text, because pytest-xdist cannot send them from a worker process."""
@@ -37,7 +44,15 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
 _in_loop: Any = pytest_asyncio.fixture
 
 
-@_in_loop(autouse=True)
+@pytest.fixture(autouse=True)
+def _checked_event_loop(request: pytest.FixtureRequest) -> None:
+    """Check the event loop of an asynchronous test. Other tests do without a loop, which takes longer than most."""
+    if pytest_asyncio.is_async_test(request.node):
+        for fixture in ("enable_event_loop_debug", "generators_end"):
+            request.getfixturevalue(fixture)
+
+
+@_in_loop
 def enable_event_loop_debug() -> None:
     """Enable the loop's debug checks as Home Assistant's test harness does, but without a traceback for each future.
 
@@ -49,8 +64,8 @@ def enable_event_loop_debug() -> None:
     loop.get_debug = lambda: False
 
 
-@_in_loop(autouse=True)
-def _generators_end() -> Iterator[None]:
+@_in_loop
+def generators_end() -> Iterator[None]:
     """Close the SDKs' open generators at the end of each test, and fail the test if the integration left any open."""
     loop = asyncio.get_event_loop()
     generators = OpenGenerators(loop)

@@ -22,7 +22,7 @@ from custom_components.windowed_conversation.sensor import COST_SENSORS, MEMORY_
 from custom_components.windowed_conversation.turn.routing import RouteReason
 from demo import __main__ as demo
 
-from .documents import DOC_PAGES, DOCS, anchors, column, commands, links, section, slug, table
+from .documents import DOC_PAGES, DOCS, anchors, blocks, column, commands, links, section, slug, table
 from .repository_files import ACTIONS, PACKAGE, REPOSITORY, TEXTS
 
 MAX_PAGE_LINES = 130
@@ -105,6 +105,13 @@ def test_readme_fits_three_screens() -> None:
 
     assert len(lines) <= MAX_PAGE_LINES
     assert [line for line in lines if len(line) > MAX_LINE_CHARS and not line.startswith("[")] == []
+
+
+def test_readme_names_the_commands_that_try_and_check_the_project() -> None:
+    code = "".join(blocks(REPOSITORY / "README.md", "sh")).splitlines()
+
+    assert {"scripts/demo", "scripts/test"} <= set(code)
+    assert (REPOSITORY / ".ci" / "run").read_text().splitlines()[-1] == "exec scripts/test"
 
 
 def test_every_page_is_in_the_table_of_contents() -> None:

@@ -1,8 +1,11 @@
 """The HTTP clients that a provider runs on, and the tools and fixtures that most tests share."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
+import re
 from typing import Any
 
 import pytest
@@ -25,8 +28,27 @@ TOOLS = tuple(
 CLIENTS = [name for name in ("httpx", "httpx2") if find_spec(name)]
 over_either_client = pytest.mark.parametrize("http_client", CLIENTS, indirect=True)
 
+_FOLDER = Path(__file__).parent
+_SDK_IMPORT_PATTERN = re.compile(r"^(from|import) (openai|anthropic|google|\S*sdk_types)\b", re.MULTILINE)
+
 type Ask = Callable[..., AsyncIterator[Event]]
 type Hear = Callable[..., Awaitable[Heard]]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Function]) -> None:
+    """Mark the tests that use an SDK, which a newer version of it may break. Requests to Gemini use none."""
+    for item in items:
+        if item.path.is_relative_to(_FOLDER) and (_imports_sdk(item.path) or _sends_with_sdk(item)):
+            item.add_marker("sdk")
+
+
+def _sends_with_sdk(item: pytest.Function) -> bool:
+    return "http_client" in item.fixturenames and "gemini" not in item.nodeid
+
+
+@cache
+def _imports_sdk(path: Path) -> bool:
+    return _SDK_IMPORT_PATTERN.search(path.read_text()) is not None
 
 
 @pytest.fixture(autouse=True)
