@@ -1,7 +1,6 @@
 """Tests for the texts and modules of this repository. The manifest and hassfest have tests of their own."""
 
 import ast
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 import re
@@ -57,6 +56,7 @@ from custom_components.windowed_conversation.turn.context import ContextPlacemen
 from custom_components.windowed_conversation.turn.remember_requests import ReplyKey
 from custom_components.windowed_conversation.turn.routing import RoutingMode, Scope
 from custom_components.windowed_conversation.window import ToolResultMode
+from scripts.measure_size import find_growth, measure_package, read_baseline
 
 from .repository_files import ACTIONS, ICONS, MODULES, PACKAGE, REPOSITORY, TEXTS, calls, placeholders, syntax
 
@@ -264,11 +264,8 @@ def test_module_is_short(path: Path) -> None:
     assert len(path.read_text().splitlines()) <= 500
 
 
-def test_there_are_few_modules() -> None:
-    folders = Counter(path.parent for path in MODULES)
-
-    assert len(MODULES) <= 150
-    assert [folder for folder, modules in folders.items() if modules > 20] == []
+def test_package_has_not_grown() -> None:
+    assert find_growth(measure_package(), read_baseline()) == []
 
 
 def test_every_module_opens_with_what_it_is_about() -> None:
