@@ -12,7 +12,7 @@ from homeassistant.data_entry_flow import section as form_section
 import probatio
 import pytest
 
-from custom_components.windowed_conversation.agents.reload_state import LAST_ROUTE_STATES
+from custom_components.windowed_conversation.agents.statistics import LAST_ROUTE_STATES
 from custom_components.windowed_conversation.bridge import turn_report
 from custom_components.windowed_conversation.const import CONF_PROVIDER, PROVIDER_OPENAI, SUBENTRY_CONVERSATION
 from custom_components.windowed_conversation.flows.agent import build_common_fields

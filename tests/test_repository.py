@@ -17,7 +17,7 @@ from custom_components.windowed_conversation import PLATFORMS
 from custom_components.windowed_conversation.agents.actions.conversations import ATTR_CONTENT, CONVERSATION_CONTENTS
 from custom_components.windowed_conversation.agents.actions.turns import TURN_OUTCOMES, TURN_ROUTES
 from custom_components.windowed_conversation.agents.issues import FIXABLE_ISSUES, Issue
-from custom_components.windowed_conversation.agents.reload_state import LAST_ROUTE_STATES
+from custom_components.windowed_conversation.agents.statistics import LAST_ROUTE_STATES
 from custom_components.windowed_conversation.bridge.delivery import FILLER_KEYS, FillerMode
 from custom_components.windowed_conversation.bridge.errors import (
     _PRESENTATION_BY_CLASS,

@@ -26,7 +26,7 @@ from homeassistant.helpers.entity_platform import AddConfigEntryEntitiesCallback
 from homeassistant.helpers.typing import StateType
 
 from .agents.agent import AccountConfigEntry, Agent
-from .agents.reload_state import LAST_ROUTE_STATES
+from .agents.statistics import LAST_ROUTE_STATES
 from .agents.store import AgentStore, async_get_store
 from .bridge.errors import log_fault
 from .const import CONF_PROVIDER, DOMAIN, PROVIDER_NONE

@@ -8,16 +8,17 @@ import weakref
 
 import pytest
 
-from custom_components.windowed_conversation.agents.issues import (
+from custom_components.windowed_conversation.agents.prompt_cache import (
     CACHE_LIFETIME_SECONDS,
     UNEXPLAINED_MISS_LIMIT,
     CacheUse,
     CacheWatch,
+    PromptFingerprints,
     PromptPart,
 )
 from custom_components.windowed_conversation.providers.events import Provider, Request, ToolSchema, Usage
 from custom_components.windowed_conversation.turn.limits import Budget
-from custom_components.windowed_conversation.turn.model import BilledRequest, Model, PromptFingerprints
+from custom_components.windowed_conversation.turn.model import BilledRequest, Model
 from custom_components.windowed_conversation.window import (
     Attachment,
     EstimatedCounter,

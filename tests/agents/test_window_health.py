@@ -5,7 +5,8 @@ import json
 
 import pytest
 
-from custom_components.windowed_conversation.agents.issues import CacheUse, Health, HealthWatch, PromptPart
+from custom_components.windowed_conversation.agents.health import Health, HealthWatch
+from custom_components.windowed_conversation.agents.prompt_cache import CacheUse, PromptPart
 from custom_components.windowed_conversation.window import (
     EstimatedCounter,
     Message,

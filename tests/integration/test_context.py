@@ -8,7 +8,7 @@ from homeassistant.helpers import area_registry as ar, device_registry as dr, is
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
-from custom_components.windowed_conversation.agents.issues import UNEXPLAINED_MISS_LIMIT
+from custom_components.windowed_conversation.agents.prompt_cache import UNEXPLAINED_MISS_LIMIT
 from custom_components.windowed_conversation.const import (
     CONF_CONTEXT_PLACEMENT,
     CONF_CONTEXT_TOKENS,

@@ -8,7 +8,7 @@ from homeassistant.core import HomeAssistant
 from homeassistant.helpers import issue_registry as ir
 import pytest
 
-from custom_components.windowed_conversation.agents.issues import UNEXPLAINED_MISS_LIMIT
+from custom_components.windowed_conversation.agents.prompt_cache import UNEXPLAINED_MISS_LIMIT
 from custom_components.windowed_conversation.const import CONF_HISTORY_TOKENS, CONF_TRIM_SHARE, DOMAIN
 from demo.model_server import ModelServer
 

@@ -12,7 +12,7 @@ from custom_components.windowed_conversation.const import (
     CONF_MAX_TOOL_ITERATIONS,
     CONF_TURN_TIMEOUT,
 )
-from custom_components.windowed_conversation.turn.model import MAX_CONCURRENT_REQUESTS
+from custom_components.windowed_conversation.turn.request_limit import MAX_CONCURRENT_REQUESTS
 from demo.model_server import ModelServer
 from tests.at_once import most_at_once
 

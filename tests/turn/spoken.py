@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 from custom_components.windowed_conversation.providers import UNSEEN_NOTE
 from custom_components.windowed_conversation.providers.events import ReasoningDelta, TextDelta
+from custom_components.windowed_conversation.turn.repetition import REPETITION_NOTE
 from custom_components.windowed_conversation.turn.speech.speech_filter import SpeechFilter
-from custom_components.windowed_conversation.turn.state import REPETITION_NOTE
 from custom_components.windowed_conversation.window import INTERRUPTED_ANSWER, INTERRUPTED_CALL
 from custom_components.windowed_conversation.window.summary import QUESTION
 from custom_components.windowed_conversation.window.tool_results import CUT_MARK_PREFIX, STUB_PREFIX

@@ -3,7 +3,7 @@
 import pytest
 
 from custom_components.windowed_conversation.turn.model import Question
-from custom_components.windowed_conversation.turn.state import REPETITION_NOTE
+from custom_components.windowed_conversation.turn.repetition import REPETITION_NOTE
 from custom_components.windowed_conversation.window import EstimatedCounter, Role, Window, WindowPolicy
 from demo.model_server import ModelServer
 from tests.providers.byte_server import ByteServer

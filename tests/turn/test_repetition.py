@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from custom_components.windowed_conversation.turn.state import RepetitionDetector
+from custom_components.windowed_conversation.turn.repetition import RepetitionDetector
 from custom_components.windowed_conversation.window import ToolCall
 
 READS = frozenset({"look", "look_there", "clock"})

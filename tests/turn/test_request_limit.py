@@ -12,7 +12,8 @@ import pytest
 
 from custom_components.windowed_conversation.providers.errors import RateLimited
 from custom_components.windowed_conversation.turn.limits import TurnLimits
-from custom_components.windowed_conversation.turn.model import Question, RequestLimiter
+from custom_components.windowed_conversation.turn.model import Question
+from custom_components.windowed_conversation.turn.request_limit import RequestLimiter
 from custom_components.windowed_conversation.turn.state import Turn
 from custom_components.windowed_conversation.window import EstimatedCounter, Window, WindowPolicy
 from demo.model_server import ModelServer

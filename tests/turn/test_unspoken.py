@@ -8,7 +8,8 @@ from typing import override
 import pytest
 
 from custom_components.windowed_conversation.turn.errors import EmptyAnswer
-from custom_components.windowed_conversation.turn.model import Question, ReplyDelta
+from custom_components.windowed_conversation.turn.model import Question
+from custom_components.windowed_conversation.turn.reply import ReplyDelta
 from custom_components.windowed_conversation.window import INTERRUPTED_ANSWER, Message, Window
 from tests.providers.byte_server import CALLS, DONE, STOP, ByteServer, fragment, text
 

@@ -8,7 +8,8 @@ from typing import Any
 
 from custom_components.windowed_conversation.providers.events import ReasoningDelta, TextDelta, ToolCallDone, ToolSchema
 from custom_components.windowed_conversation.turn.limits import TurnLimits
-from custom_components.windowed_conversation.turn.model import Question, Reply, ReplyDelta
+from custom_components.windowed_conversation.turn.model import Question
+from custom_components.windowed_conversation.turn.reply import Reply, ReplyDelta
 from custom_components.windowed_conversation.turn.routing import RouteReason, RoutingMode, Situation, decide_first_route
 from custom_components.windowed_conversation.turn.state import Turn, TurnCallbacks
 from custom_components.windowed_conversation.turn.turn import run_turn

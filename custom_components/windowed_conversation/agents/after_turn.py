@@ -32,11 +32,12 @@ from ..turn.summary import ask_for_search_words
 from ..window import QUESTION, Message
 from .agent import Agent, async_find_agent, async_notify_servers
 from .conversation_turn import ConversationTurn
-from .costs import async_price_turn, log_turn
+from .costs import async_price_turn
 from .issues import async_update_context_issue, async_update_model_issue, async_update_window_issue
 from .recording import async_record_background, async_record_cost, async_record_turn
 from .store import AgentStore, async_get_store
 from .summaries import Summarizer, SummaryCause, is_summary_due
+from .turn_log import log_turn
 
 _LOGGER = logging.getLogger(__name__)
 

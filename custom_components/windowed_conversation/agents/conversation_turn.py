@@ -32,7 +32,7 @@ from ..turn.errors import PromptRenderingFailed
 from ..turn.forgetting import remove_forget_exchange
 from ..turn.home import STATES_HINT
 from ..turn.limits import RequestWeight, calculate_overview_limit, weigh_request
-from ..turn.model import Model, PromptFingerprints, Question
+from ..turn.model import Model, Question
 from ..turn.recall import PromptFacts, append_prompt_facts
 from ..turn.remember_requests import MemoryDialog, MemoryReply
 from ..turn.routing import RoutingMode
@@ -42,6 +42,7 @@ from ..window import Attachment, Window, WindowStats
 from .agent import Agent, async_find_agent, async_find_fallback_agents
 from .forgetting import async_run_deletion
 from .live_context import TurnContext
+from .prompt_cache import PromptFingerprints
 from .store import async_get_store
 
 _LOGGER = logging.getLogger(__name__)

@@ -29,9 +29,10 @@ from ..turn.attempts import Attempt, get_attempt_result
 from ..window import Message, Role
 from .agent import Agent
 from .conversation_turn import ConversationTurn
-from .costs import async_price_summary, log_requests
+from .costs import async_price_summary
 from .reload_state import RecentTurn, SentContext
 from .store import async_get_store
+from .turn_log import log_requests
 
 # A model may call any number of tools at once.
 _MAX_TOOL_RUNS = 100

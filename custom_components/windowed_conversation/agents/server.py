@@ -31,9 +31,10 @@ from ..providers import (
     ToolSchema,
     Unavailable,
 )
-from ..turn.model import BilledRequest, Model, PromptFingerprints, Question
+from ..turn.model import BilledRequest, Model, Question
 from ..window import Message, Role, WindowRegistry
 from .issues import Issue, async_update_issue, async_update_server_issue
+from .prompt_cache import PromptFingerprints
 
 _LOGGER = logging.getLogger(__name__)
 

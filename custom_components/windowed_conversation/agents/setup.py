@@ -30,7 +30,8 @@ from ..providers import ListedModel, ModelProfile, ModelSettings, Provider
 from ..store import cancel_file_deletion, delete_file, delete_overdue
 from ..turn.errors import TurnError
 from ..turn.limits import Budget, Pause
-from ..turn.model import BilledRequest, Model, RequestLimiter
+from ..turn.model import BilledRequest, Model
+from ..turn.request_limit import RequestLimiter
 from ..turn.routing import RoutingMode
 from .agent import AccountConfigEntry, Agent
 from .config import AgentConfig

@@ -30,7 +30,8 @@ from ..providers import (
 )
 from ..window import ToolCall
 from .limits import TurnLimits
-from .model import BilledRequest, BilledRequestCallback, Model, ReplyDelta
+from .model import BilledRequest, BilledRequestCallback, Model
+from .reply import ReplyDelta
 
 # Errors that cost nothing if they occur before the first event. A timeout is not among them: a slow model may already
 # have been generating tokens.

@@ -25,10 +25,13 @@ from .attempts import AnswerStream, OpenAttempt, Purpose
 from .context import LiveContext, add_context, extract_user_text
 from .errors import EmptyAnswer
 from .limits import Budget, calculate_max_live_tokens, choose_evictions, find_shortfall, free_tokens
-from .model import BilledRequest, Question, ReplyDelta, RequestPermit
+from .model import BilledRequest, Question
+from .repetition import REPETITION_NOTE
+from .reply import ReplyDelta
+from .request_limit import RequestPermit
 from .speech.plain_text import LinkFilter, PlainSpeech
 from .speech.speech_filter import SpeechFilter
-from .state import REPETITION_NOTE, Turn
+from .state import Turn
 
 # Longer pieces of text are filtered in parts that yield to the event loop in between: 4 MB of marks take over a second.
 _MAX_CHARS_PER_FILTER_STEP = 32 * 1024

@@ -21,8 +21,9 @@ from .attempts import get_attempt_result
 from .context import mark_typed_prefixes
 from .errors import EmptyAnswer, EmptyInput, LocalAnswerFailed, TurnError
 from .limits import Budget, Pause, apply_context_size, free_tokens, reduce_history_tokens
-from .model import FallbackAgent, Model, Question, ReplyDelta
+from .model import FallbackAgent, Model, Question
 from .model_turn import ask_model
+from .reply import ReplyDelta
 from .routing import REASON_BY_ERROR_TYPE, Route, RouteDecision, RouteReason, build_situation, decide_fallback_route
 from .speech.plain_text import clean_speech
 from .state import AgentFailure, LocalMessagesBuilder, Turn

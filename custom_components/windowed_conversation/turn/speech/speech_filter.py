@@ -10,7 +10,7 @@ import re
 from ...providers import UNSEEN_NOTE, ReasoningDelta, TextDelta
 from ...window import CUT_MARK_PREFIX, INTERRUPTED_ANSWER, INTERRUPTED_CALL, QUESTION, STUB_PREFIX
 from ..context import PREFIX_END, PREFIX_START, SECTION_HEADINGS
-from ..state import REPETITION_NOTE
+from ..repetition import REPETITION_NOTE
 from .unspoken import (
     CallText,
     CharRun,

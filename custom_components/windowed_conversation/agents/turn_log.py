@@ -1,0 +1,72 @@
+"""The debug log of turns, trims and requests. It contains ids and numbers but no text."""
+
+from collections.abc import Sequence
+import logging
+
+from ..turn.attempts import Attempt
+from ..window import WindowStats
+from .agent import Agent
+from .conversation_turn import ConversationTurn
+
+_LOGGER = logging.getLogger(__name__)
+
+
+def log_turn(agent: Agent, turn: ConversationTurn) -> None:
+    """Log a turn, its trim and its requests."""
+    if not _LOGGER.isEnabledFor(logging.DEBUG):
+        return
+    outcome, usage, stats = turn.state, turn.state.usage, turn.stats_after
+    # for example "01J..., 12 messages, 1,234/8,000 tokens (15 %)"
+    window = (
+        f"{turn.window.conversation_id}, {stats.message_count} messages, "
+        f"{stats.current_tokens:,}/{stats.max_tokens:,} tokens ({stats.utilization:.0f} %)"
+    )
+    _LOGGER.debug(
+        "Turn %s with %s: %s by %s (%s), %d requests, %d calls (%d failed), tokens %d in %d cached %d out, "
+        "first %s s, all %.3f s. Window: %s",
+        turn.id,
+        turn.entity_id,
+        outcome.result,
+        outcome.decision.route,
+        outcome.decision.reason,
+        len(outcome.attempts),
+        outcome.tool_calls,
+        outcome.failed_tool_calls,
+        usage.input,
+        usage.cached,
+        usage.output,
+        outcome.first_token_seconds,
+        outcome.duration_seconds,
+        window,
+    )
+    if outcome.attempts:
+        log_requests(turn.id, outcome.attempts)
+    if stats.trims > turn.stats_before.trims:
+        _LOGGER.debug("Trim in turn %s: %s. Window: %s", turn.id, _describe_trim(turn.stats_before, stats), window)
+
+
+def _describe_trim(before: WindowStats, after: WindowStats) -> str:
+    exchanges = after.evicted_exchanges - before.evicted_exchanges
+    if not exchanges:
+        return "tool results or recalled lines shortened"
+    messages = after.evicted_messages - before.evicted_messages
+    return f"{exchanges} exchanges, {messages} messages, {after.evicted_tokens - before.evicted_tokens} tokens evicted"
+
+
+def log_requests(turn: str, attempts: Sequence[Attempt]) -> None:
+    """Log each request of a turn or a summary."""
+    for attempt in attempts:
+        usage = attempt.billed_request.usage if attempt.billed_request else None
+        _LOGGER.debug(
+            "Request in turn %s to %s: %s for %s (%s), tokens %s in %s cached %s out, first after %s s, %.3f s",
+            turn,
+            attempt.request.model,
+            attempt.result,
+            attempt.purpose,
+            attempt.error_name or attempt.finish_reason,
+            usage and usage.input,
+            usage and usage.cached,
+            usage and usage.output,
+            attempt.first_token_seconds,
+            attempt.ended_at - attempt.started_at,
+        )
