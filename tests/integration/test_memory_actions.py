@@ -2,9 +2,11 @@
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import product
 import json
 import os
 from pathlib import Path
+from reprlib import repr as abbreviate
 import stat
 from typing import Any
 
@@ -191,60 +193,61 @@ async def test_dry_run_shows_what_would_go_and_leaves_it(home: HomeAssistant, to
     assert len(await list_all_facts(home)) == 4
 
 
-@pytest.mark.parametrize(
-    ("who", "action", "data", "key"),
-    [
-        ("automation", "forget", {}, "memory_no_condition"),
-        ("automation", "forget", {"everything": True, "query": "tea"}, "memory_no_condition"),
-        ("automation", "forget", {"everything": True}, "memory_no_person"),
-        ("automation", "forget", {"until": "2026-01-31T08:00:00"}, "memory_no_person"),
-        ("automation", "forget", {"everyone": True, "query": "tea"}, "memory_everyone_by_time"),
-        (
-            *("automation", "forget"),
-            {"everyone": True, "person": "person.ada", "everything": True},
-            "memory_person_or_everyone",
-        ),
-        ("automation", "forget", {"person": "person.nobody", "everything": True}, "memory_unknown_person"),
-        ("automation", "forget", {"person": "gone", "everything": True}, "memory_unknown_person"),
-        ("automation", "remember", {"text": "I hate geese"}, "memory_no_person"),
-        ("automation", "remember", {"text": BINS, "private": True}, "memory_no_person"),
-        ("admin", "export_memories", {"everyone": True}, "memory_file_needed"),
-        ("admin", "export_memories", {"person": "person.ada"}, "memory_file_needed"),
-        ("automation", "import_memories", {}, "memory_import_nothing"),
-        ("automation", "import_memories", {"memories": [], "filename": "exports/a.jsonl"}, "memory_import_nothing"),
-    ],
-)
+UNCLEAR: list[tuple[str, str, dict[str, Any], str]] = [
+    ("automation", "forget", {}, "memory_no_condition"),
+    ("automation", "forget", {"everything": True, "query": "tea"}, "memory_no_condition"),
+    ("automation", "forget", {"everything": True}, "memory_no_person"),
+    ("automation", "forget", {"until": "2026-01-31T08:00:00"}, "memory_no_person"),
+    ("automation", "forget", {"everyone": True, "query": "tea"}, "memory_everyone_by_time"),
+    (
+        *("automation", "forget"),
+        {"everyone": True, "person": "person.ada", "everything": True},
+        "memory_person_or_everyone",
+    ),
+    ("automation", "forget", {"person": "person.nobody", "everything": True}, "memory_unknown_person"),
+    ("automation", "forget", {"person": "gone", "everything": True}, "memory_unknown_person"),
+    ("automation", "remember", {"text": "I hate geese"}, "memory_no_person"),
+    ("automation", "remember", {"text": BINS, "private": True}, "memory_no_person"),
+    ("admin", "export_memories", {"everyone": True}, "memory_file_needed"),
+    ("admin", "export_memories", {"person": "person.ada"}, "memory_file_needed"),
+    ("automation", "import_memories", {}, "memory_import_nothing"),
+    ("automation", "import_memories", {"memories": [], "filename": "exports/a.jsonl"}, "memory_import_nothing"),
+]
+
+
 @pytest.mark.usefixtures("told", "folder")
-async def test_unclear_wish_is_refused(
-    home: HomeAssistant, people: People, *, who: str, action: str, data: dict[str, Any], key: str
-) -> None:
-    with pytest.raises(ServiceValidationError) as refused:
-        await act(home, action, getattr(people, who), **data)
+async def test_unclear_wish_is_refused(home: HomeAssistant, people: People, subtests: pytest.Subtests) -> None:
+    for who, action, data, key in UNCLEAR:
+        with subtests.test(who=who, action=action, data=data):
+            facts = await list_all_facts(home)
 
-    assert refused.value.translation_key == key
-    assert len(await list_all_facts(home)) == 4
+            with pytest.raises(ServiceValidationError) as refused:
+                await act(home, action, getattr(people, who), **data)
+
+            assert refused.value.translation_key == key
+            assert await list_all_facts(home) == facts
 
 
-@pytest.mark.parametrize(
-    ("action", "data"),
-    [
-        ("remember", {"text": "x" * 301}),
-        ("remember", {"text": "..."}),
-        ("recall", {"query": ""}),
-        ("recall", {"query": "tea", "limit": 101}),
-        ("recall", {"limit": 0}),
-        ("recall", {"query": "tea", "kinds": "secret"}),
-        ("recall", {"query": "tea", "since": "yesterday"}),
-        ("forget", {"ids": "7"}),
-        ("forget", {"ids": "fact:seven"}),
-        ("forget", {"ids": ["fact:1"] * 1_001}),
-        ("export_memories", {"offset": -1}),
-        ("import_memories", {"memories": [{}] * 10_001}),
-    ],
-)
-async def test_absurd_figures_and_texts_are_refused(home: HomeAssistant, entry, action: str, data: Any) -> None:
-    with pytest.raises(probatio.Invalid):
-        await act(home, action, **data)
+ABSURD: list[tuple[str, dict[str, Any]]] = [
+    ("remember", {"text": "x" * 301}),
+    ("remember", {"text": "..."}),
+    ("recall", {"query": ""}),
+    ("recall", {"query": "tea", "limit": 101}),
+    ("recall", {"limit": 0}),
+    ("recall", {"query": "tea", "kinds": "secret"}),
+    ("recall", {"query": "tea", "since": "yesterday"}),
+    ("forget", {"ids": "7"}),
+    ("forget", {"ids": "fact:seven"}),
+    ("forget", {"ids": ["fact:1"] * 1_001}),
+    ("export_memories", {"offset": -1}),
+    ("import_memories", {"memories": [{}] * 10_001}),
+]
+
+
+async def test_absurd_figures_and_texts_are_refused(home: HomeAssistant, entry, subtests: pytest.Subtests) -> None:
+    for action, data in ABSURD:
+        with subtests.test(action=action, data=abbreviate(data)), pytest.raises(probatio.Invalid):
+            await act(home, action, **data)
 
 
 # Tests for permissions.
@@ -280,38 +283,42 @@ async def test_administrator_forgets_everything_of_everyone(
     assert await list_all_facts(home) == set()
 
 
-@pytest.mark.parametrize("case", TRUSTED)
 async def test_person_does_nothing_for_others(
-    home: HomeAssistant, told, people: People, folder: Path, case: str
+    home: HomeAssistant, told, people: People, folder: Path, subtests: pytest.Subtests
 ) -> None:
-    action, data = TRUSTED[case]
+    for case, (action, data) in TRUSTED.items():
+        with subtests.test(case):
+            facts = await list_all_facts(home)
 
-    with pytest.raises(Unauthorized):
-        await act(home, action, people.grace, **data)
+            with pytest.raises(Unauthorized):
+                await act(home, action, people.grace, **data)
 
-    assert len(await list_all_facts(home)) == 4
+            assert await list_all_facts(home) == facts
 
 
-@pytest.mark.parametrize(
-    ("who", "data", "owner", "private"),
-    [
-        ("ada", {"text": BINS}, None, False),
-        ("ada", {"text": "I hate geese"}, "ada", True),
-        ("ada", {"text": "I hate geese", "private": False}, "ada", False),
-        ("ada", {"text": "Geese are bad", "private": True}, "ada", True),
-        ("ada", {"text": "Ada hates geese", "person": "person.ada"}, "ada", False),
-        ("admin", {"text": "Ada hates geese", "person": "person.ada"}, "ada", False),
-        ("automation", {"text": "Ada hates geese", "person": "person.ada", "private": True}, "ada", True),
-        ("automation", {"text": BINS}, None, False),
-    ],
-)
+OWNED: list[tuple[str, dict[str, Any], str | None, bool]] = [
+    ("ada", {"text": BINS}, None, False),
+    ("ada", {"text": "I hate geese"}, "ada", True),
+    ("ada", {"text": "I hate geese", "private": False}, "ada", False),
+    ("ada", {"text": "Geese are bad", "private": True}, "ada", True),
+    ("ada", {"text": "Ada hates geese", "person": "person.ada"}, "ada", False),
+    ("admin", {"text": "Ada hates geese", "person": "person.ada"}, "ada", False),
+    ("automation", {"text": "Ada hates geese", "person": "person.ada", "private": True}, "ada", True),
+    ("automation", {"text": BINS}, None, False),
+]
+
+
 async def test_fact_is_the_homes_or_a_persons(
-    home: HomeAssistant, entry, people: People, *, who: str, data: dict[str, Any], owner: str | None, private: bool
+    home: HomeAssistant, entry, people: People, subtests: pytest.Subtests
 ) -> None:
-    await act(home, "remember", getattr(people, who), **data)
+    for who, data, owner, private in OWNED:
+        with subtests.test(who=who, data=data):
+            await act(home, "forget", people.admin, everyone=True, everything=True)
 
-    (fact,) = await list_facts(home, people.ada.user_id)
-    assert (fact.person, fact.private) == (owner and getattr(people, owner).user_id, private)
+            await act(home, "remember", getattr(people, who), **data)
+
+            (fact,) = await list_facts(home, people.ada.user_id)
+            assert (fact.person, fact.private) == (owner and getattr(people, owner).user_id, private)
 
 
 async def test_update_by_others_names_nothing_private(home: HomeAssistant, entry, people: People) -> None:
@@ -364,29 +371,28 @@ async def test_everything_is_exported_to_a_private_file_and_imported_from_it(
     assert await list_all_facts(home) == before
 
 
-@pytest.mark.parametrize(
-    ("filename", "key"),
-    [
-        ("exports/memories.yaml", "file_not_allowed"),
-        ("elsewhere/memories.jsonl", "file_not_allowed"),
-        ("exports/../memories.jsonl", "file_not_allowed"),
-        ("www/memories.jsonl", "file_not_allowed"),
-        ("exports/link.jsonl", "file_not_allowed"),
-        ("exports/mem\0ories.jsonl", "file_failed"),
-        ("exports/mem\ud800ories.jsonl", "file_failed"),
-    ],
-    ids=ascii,
-)
-@pytest.mark.parametrize("action", ["export_memories", "import_memories"])
+FILES_ELSEWHERE = {
+    "exports/memories.yaml": "file_not_allowed",
+    "elsewhere/memories.jsonl": "file_not_allowed",
+    "exports/../memories.jsonl": "file_not_allowed",
+    "www/memories.jsonl": "file_not_allowed",
+    "exports/link.jsonl": "file_not_allowed",
+    "exports/mem\0ories.jsonl": "file_failed",
+    "exports/mem\ud800ories.jsonl": "file_failed",
+}
+
+
 async def test_file_elsewhere_is_refused(
-    *, home: HomeAssistant, told, people: People, folder: Path, action: str, filename: str, key: str
+    home: HomeAssistant, told, people: People, folder: Path, subtests: pytest.Subtests
 ) -> None:
     (folder / "link.jsonl").symlink_to(folder.parent / "www" / "memories.jsonl")
 
-    with pytest.raises(ServiceValidationError) as refused:
-        await act(home, action, people.admin, filename=filename)
+    for action, filename in product(("export_memories", "import_memories"), FILES_ELSEWHERE):
+        with subtests.test(action=action, filename=ascii(filename)):
+            with pytest.raises(ServiceValidationError) as refused:
+                await act(home, action, people.admin, filename=filename)
 
-    assert refused.value.translation_key == key
+            assert refused.value.translation_key == FILES_ELSEWHERE[filename]
 
 
 async def test_file_that_cannot_be_read_is_told(home: HomeAssistant, told, folder: Path) -> None:
@@ -409,23 +415,25 @@ def fact(row: int, text: str, **more: Any) -> dict[str, Any]:
     return fields | {"told": 1, "text": text} | more
 
 
-@pytest.mark.parametrize(
-    ("bad", "key"),
-    [
-        ({"kind": "fact", "id": 7}, "memory_import_malformed"),
-        ("no JSON", "memory_import_malformed"),
-        ({"text": {1, 2}}, "memory_import_malformed"),
-        (fact(9, "Geese are bad", person="someone of another home"), "memory_import_unknown_person"),
-    ],
-    ids=["unfinished", "no JSON", "no value of JSON", "unknown person"],
-)
-async def test_after_a_bad_memory_nothing_is_imported(home: HomeAssistant, entry, bad: Any, key: str) -> None:
-    with pytest.raises(ServiceValidationError) as refused:
-        await act(home, "import_memories", memories=[fact(8, BINS), bad])
+BAD_MEMORIES: dict[str, tuple[Any, str]] = {
+    "unfinished": ({"kind": "fact", "id": 7}, "memory_import_malformed"),
+    "no JSON": ("no JSON", "memory_import_malformed"),
+    "no value of JSON": ({"text": {1, 2}}, "memory_import_malformed"),
+    "unknown person": (fact(9, "Geese are bad", person="someone of another home"), "memory_import_unknown_person"),
+}
 
-    assert refused.value.translation_key == key
-    assert refused.value.translation_placeholders == {"line": "2"}
-    assert await list_all_facts(home) == set()
+
+async def test_after_a_bad_memory_nothing_is_imported(home: HomeAssistant, entry, subtests: pytest.Subtests) -> None:
+    for defect, (memory, key) in BAD_MEMORIES.items():
+        with subtests.test(defect):
+            facts = await list_all_facts(home)
+
+            with pytest.raises(ServiceValidationError) as refused:
+                await act(home, "import_memories", memories=[fact(8, BINS), memory])
+
+            assert refused.value.translation_key == key
+            assert refused.value.translation_placeholders == {"line": "2"}
+            assert await list_all_facts(home) == facts
 
 
 async def test_file_that_is_no_text_is_told(home: HomeAssistant, entry, folder: Path) -> None:
@@ -459,10 +467,9 @@ async def test_memories_of_several_people_do_not_become_those_of_one(home: HomeA
 
 
 # Tests for a memory that is unavailable.
-@pytest.mark.parametrize("action", MEMORY_ACTIONS | TURN_ACTIONS)
 @pytest.mark.usefixtures("folder")
 async def test_memory_that_cannot_be_used_is_told(
-    home: HomeAssistant, set_up: SetUpFn, people: People, store_path: Path, action: str
+    home: HomeAssistant, set_up: SetUpFn, people: People, store_path: Path, subtests: pytest.Subtests
 ) -> None:
     entry = await set_up()
     await stop(home, entry)
@@ -471,25 +478,26 @@ async def test_memory_that_cannot_be_used_is_told(
     # The `set_up` helpers are not used, because they would wait for the store's background task.
     assert await home.config_entries.async_setup(entry.entry_id)
 
-    with pytest.raises(HomeAssistantError) as refused:
-        await act(home, action, people.admin, **(MEMORY_ACTIONS | TURN_ACTIONS)[action])
+    for action, data in (MEMORY_ACTIONS | TURN_ACTIONS).items():
+        with subtests.test(action):
+            with pytest.raises(HomeAssistantError) as refused:
+                await act(home, action, people.admin, **data)
 
-    assert refused.value.translation_key == "memory_unavailable"
+            assert refused.value.translation_key == "memory_unavailable"
 
 
-@pytest.mark.parametrize("action", MEMORY_ACTIONS)
-async def test_before_the_first_account_there_is_no_memory(home: HomeAssistant, entry, action: str) -> None:
+async def test_before_the_first_account_there_is_no_memory(
+    home: HomeAssistant, entry, subtests: pytest.Subtests
+) -> None:
     await home.config_entries.async_remove(entry.entry_id)
+    ada = await home.auth.async_create_user("Ada")
 
-    with pytest.raises(HomeAssistantError) as refused:
-        await act(home, action, **MEMORY_ACTIONS[action] | {"person": await create_user(home)})
+    for action, data in MEMORY_ACTIONS.items():
+        with subtests.test(action):
+            with pytest.raises(HomeAssistantError) as refused:
+                await act(home, action, **data, person=ada.id)
 
-    assert refused.value.translation_key == "memory_unavailable"
-
-
-async def create_user(home: HomeAssistant) -> str:
-    """Create a user and return the user's id."""
-    return (await home.auth.async_create_user("Ada")).id
+            assert refused.value.translation_key == "memory_unavailable"
 
 
 async def test_memory_that_is_full_is_told(home: HomeAssistant, entry, monkeypatch: pytest.MonkeyPatch) -> None:
