@@ -1,7 +1,7 @@
 """Tests for Home Assistant's activity log: one line per turn, with agent and duration or the reason of a failure."""
 
 from collections.abc import Callable
-from itertools import chain
+from itertools import chain, product
 import re
 from typing import Any
 
@@ -24,112 +24,120 @@ from demo.model_server import ModelServer
 from .conftest import AGENT, SayFn, get_speech
 from .remembered import memory_of
 
-type Told = Callable[[], str]
+type GetMessage = Callable[[], str]
 
 
 @pytest.fixture
-def told(home: HomeAssistant) -> Told:
-    """Return a function that returns the logbook message of the last turn or forgetting."""
+def get_message(home: HomeAssistant) -> GetMessage:
+    """Return a function that returns the logbook message of the last turn, forgetting, promised answer or learning."""
     events = [async_capture_events(home, kind) for kind in (EVENT_TURN, EVENT_FORGOTTEN, EVENT_ANSWER, EVENT_LEARNED)]
     described: dict[tuple[str, str], Callable[[Event[Any]], dict[str, str]]] = {}
     async_describe_events(home, lambda domain, kind, describe: described.update({(domain, kind): describe}))
 
-    def told() -> str:
+    def get_message() -> str:
         event = [*chain(*events)][-1]
         row = described[DOMAIN, str(event.event_type)](event)
         assert (row["name"], row["entity_id"]) == ("Ada", AGENT)
         return row["message"]
 
-    return told
+    return get_message
 
 
-async def test_local_turn_was_answered_locally(entry, say: SayFn, told: Told) -> None:
+async def test_local_turn_was_answered_locally(entry, say: SayFn, get_message: GetMessage) -> None:
     await say("turn on kitchen light")
 
-    assert told().startswith("answered locally")
+    assert get_message().startswith("answered locally")
 
 
-async def test_local_turn_that_took_long_has_its_seconds(home: HomeAssistant, entry, told: Told) -> None:
+async def test_local_turn_that_took_long_has_its_seconds(home: HomeAssistant, entry, get_message: GetMessage) -> None:
     home.bus.async_fire(EVENT_TURN, {"entity_id": AGENT, "error": None, "route": "local", "duration": 2.34})
     await home.async_block_till_done()
 
-    assert told() == "answered locally in 2.3 s"
+    assert get_message() == "answered locally in 2.3 s"
 
 
 @pytest.mark.parametrize(("language", "text"), [("de", "lokal in 2,3 s beantwortet"), ("ja", "ローカルで2.3秒で回答")])
 async def test_seconds_have_the_decimal_sign_of_the_language(
-    home: HomeAssistant, entry, told: Told, language: str, text: str
+    home: HomeAssistant, entry, get_message: GetMessage, language: str, text: str
 ) -> None:
     await home.config.async_update(language=language)
     await async_get_translations(home, language, "common", [DOMAIN])
     home.bus.async_fire(EVENT_TURN, {"entity_id": AGENT, "error": None, "route": "local", "duration": 2.34})
     await home.async_block_till_done()
 
-    assert told() == text
+    assert get_message() == text
 
 
-@pytest.mark.parametrize(
-    ("route", "by"), [("model", "the model"), ("fallback", "Home Assistant")], ids=["model", "fallback"]
-)
-@pytest.mark.parametrize(("duration", "seconds"), [(0.04, " in <0.1 s"), (0.1, " in 0.1 s"), (2.34, " in 2.3 s")])
+ANSWERED_BY = {"model": "the model", "fallback": "Home Assistant"}
+SECONDS = {0.04: "<0.1 s", 0.1: "0.1 s", 2.34: "2.3 s"}
+
+
 async def test_answer_has_its_seconds(
-    *, home: HomeAssistant, entry, told: Told, route: str, by: str, duration: float, seconds: str
+    home: HomeAssistant, entry, get_message: GetMessage, subtests: pytest.Subtests
 ) -> None:
-    turn = {"error": None, "route": route, "answered_by": "conversation.home_assistant", "duration": duration}
-    home.bus.async_fire(EVENT_TURN, {"entity_id": AGENT, **turn})
-    await home.async_block_till_done()
+    for route, duration in product(ANSWERED_BY, SECONDS):
+        with subtests.test(route=route, duration=duration):
+            turn = {"error": None, "route": route, "answered_by": "conversation.home_assistant", "duration": duration}
+            home.bus.async_fire(EVENT_TURN, {"entity_id": AGENT, **turn})
+            await home.async_block_till_done()
 
-    assert told() == f"answered by {by}{seconds}"
+            assert get_message() == f"answered by {ANSWERED_BY[route]} in {SECONDS[duration]}"
 
 
-@pytest.mark.parametrize(
-    ("outcome", "message"),
-    [
-        ("announced", "has the promised answer"),
-        ("notified", "has the promised answer"),
-        ("ready", "has the promised answer"),
-        ("ended", "was stopped before the promised answer"),
-        ("interrupted", "was stopped before the promised answer"),
-    ],
-)
+PROMISED_ANSWERS = {
+    "announced": "has the promised answer",
+    "notified": "has the promised answer",
+    "ready": "has the promised answer",
+    "ended": "was stopped before the promised answer",
+    "interrupted": "was stopped before the promised answer",
+}
+
+
 async def test_promised_answer_has_its_row(
-    *, home: HomeAssistant, entry, told: Told, outcome: str, message: str
+    home: HomeAssistant, entry, get_message: GetMessage, subtests: pytest.Subtests
 ) -> None:
-    home.bus.async_fire(EVENT_ANSWER, {"entity_id": AGENT, "outcome": outcome})
-    await home.async_block_till_done()
+    for outcome, message in PROMISED_ANSWERS.items():
+        with subtests.test(outcome):
+            home.bus.async_fire(EVENT_ANSWER, {"entity_id": AGENT, "outcome": outcome})
+            await home.async_block_till_done()
 
-    assert told() == message
+            assert get_message() == message
 
 
-async def test_sentence_of_the_model_s_turn_has_no_text(entry, say: SayFn, told: Told) -> None:
+async def test_sentence_of_the_model_s_turn_has_no_text(entry, say: SayFn, get_message: GetMessage) -> None:
     await say("my name is Grace")
 
-    assert told().startswith("answered by the model")
-    assert "Grace" not in told()
+    assert get_message().startswith("answered by the model")
+    assert "Grace" not in get_message()
 
 
 async def test_turn_that_failed_has_the_reason_that_was_spoken(
-    entry, say: SayFn, told: Told, model_server: ModelServer
+    entry, say: SayFn, get_message: GetMessage, model_server: ModelServer
 ) -> None:
     model_server.fault("quota")
 
     spoken = get_speech(await say("my name is Grace"))
 
-    assert told() == f"failed: {spoken}"
+    assert get_message() == f"failed: {spoken}"
 
 
-async def test_turn_without_a_model_that_failed_has_the_reason(entry_without_model, say: SayFn, told: Told) -> None:
+async def test_turn_without_a_model_that_failed_has_the_reason(
+    entry_without_model, say: SayFn, get_message: GetMessage
+) -> None:
     await say("why is the sky blue?")
 
-    assert told() == "failed: Home Assistant did not understand it, or could not do it"
+    assert get_message() == "failed: Home Assistant did not understand it, or could not do it"
 
 
-@pytest.mark.parametrize("error", sorted({*ERROR_KEY_BY_CLASS_NAME.values(), "unexpected"}))
-async def test_every_failure_has_a_reason_without_figures(home: HomeAssistant, entry, told: Told, error: str) -> None:
-    home.bus.async_fire(EVENT_TURN, {"entity_id": AGENT, "error": error, "route": "model", "duration": 1.0})
-    await home.async_block_till_done()
+async def test_every_failure_has_a_reason_without_figures(
+    home: HomeAssistant, entry, get_message: GetMessage, subtests: pytest.Subtests
+) -> None:
+    for error in sorted({*ERROR_KEY_BY_CLASS_NAME.values(), "unexpected"}):
+        with subtests.test(error):
+            home.bus.async_fire(EVENT_TURN, {"entity_id": AGENT, "error": error, "route": "model", "duration": 1.0})
+            await home.async_block_till_done()
 
-    assert re.fullmatch(r"failed: [^{}]{10,}", told())
+            assert re.fullmatch(r"failed: [^{}]{10,}", get_message())
 
 
 @pytest.mark.parametrize(
@@ -140,12 +148,12 @@ async def test_every_failure_has_a_reason_without_figures(home: HomeAssistant, e
     ],
 )
 async def test_conversation_that_lost_something_has_a_row(
-    home: HomeAssistant, entry, told: Told, count: int, text: str
+    home: HomeAssistant, entry, get_message: GetMessage, count: int, text: str
 ) -> None:
     home.bus.async_fire(EVENT_FORGOTTEN, {"entity_id": AGENT, "conversation_id": "mine", "exchanges": count})
     await home.async_block_till_done()
 
-    assert told() == text
+    assert get_message() == text
 
 
 async def test_turn_is_the_speaker_s(home: HomeAssistant, entry, say: SayFn, hass_admin_user) -> None:
@@ -159,28 +167,23 @@ async def test_turn_is_the_speaker_s(home: HomeAssistant, entry, say: SayFn, has
 NUTS, BINS = ("Ada", "I cannot eat nuts"), ("", "the bins go out on Friday")
 
 
-@pytest.mark.parametrize(
-    ("kept", "facts", "message"),
-    [
-        ({1: NUTS}, [1], "learned about Ada: I cannot eat nuts"),
-        ({1: NUTS, 2: BINS}, [1, 2], "learned: I cannot eat nuts; the bins go out on Friday"),
-        ({2: BINS}, [2], "learned: the bins go out on Friday"),
-        ({}, [1], "learned something from a conversation"),
-        ({}, [], "summarized a conversation that ended"),
-    ],
-    ids=["person", "both", "home", "after a restart", "summary"],
-)
-async def test_activity_says_what_was_learned_about_whom(
-    *,
-    home: HomeAssistant,
-    entry,
-    told: Told,
-    kept: dict[int, tuple[str, str]],
-    facts: list[int],
-    message: str,
-) -> None:
-    memory_of(home).learned_facts |= kept
-    home.bus.async_fire(EVENT_LEARNED, {"entity_id": AGENT, "facts": facts, "summary": True})
-    await home.async_block_till_done()
+# The facts of which the store has the texts, the facts that were learned, and the message.
+LEARNED: dict[str, tuple[dict[int, tuple[str, str]], list[int], str]] = {
+    "person": ({1: NUTS}, [1], "learned about Ada: I cannot eat nuts"),
+    "both": ({1: NUTS, 2: BINS}, [1, 2], "learned: I cannot eat nuts; the bins go out on Friday"),
+    "home": ({2: BINS}, [2], "learned: the bins go out on Friday"),
+    "after a restart": ({}, [1], "learned something from a conversation"),
+    "summary": ({}, [], "summarized a conversation that ended"),
+}
 
-    assert told() == message
+
+async def test_activity_says_what_was_learned_about_whom(
+    home: HomeAssistant, entry, get_message: GetMessage, subtests: pytest.Subtests
+) -> None:
+    for about, (texts, facts, message) in LEARNED.items():
+        with subtests.test(about):
+            memory_of(home).learned_facts = dict(texts)
+            home.bus.async_fire(EVENT_LEARNED, {"entity_id": AGENT, "facts": facts, "summary": True})
+            await home.async_block_till_done()
+
+            assert get_message() == message
