@@ -47,7 +47,7 @@ def agent_id(entry: MockConfigEntry) -> str:
 
 
 @pytest.fixture
-async def recorded(home: HomeAssistant, agent_id: str, people: People) -> list[TurnRecord]:
+async def turn_records(home: HomeAssistant, agent_id: str, people: People) -> list[TurnRecord]:
     """Record a turn of Ada's, of Grace's and of an unknown speaker with texts, and an earlier turn without texts."""
     at, answered = NIGHT.timestamp(), {"agent": agent_id, "answered_by": agent_id, "failures": ()}
     turns = [
@@ -80,12 +80,12 @@ async def keep(home: HomeAssistant, *turns: TurnRecord) -> None:
     await flush_store(home)
 
 
-async def listed(home: HomeAssistant, context: Context | None = None, **data: Any) -> list[str]:
+async def list_turn_ids(home: HomeAssistant, context: Context | None = None, **data: Any) -> list[str]:
     """Return the ids of the turns that `list_turns` returns."""
     return [each["turn_id"] for each in (await act(home, "list_turns", context, **data))["turns"]]
 
 
-async def read(home: HomeAssistant, context: Context | None = None) -> dict[str, str]:
+async def read_texts(home: HomeAssistant, context: Context | None = None) -> dict[str, str]:
     """Return the texts that `get_turn` shows to this caller, by turn id."""
     shown = {}
     for turn_id in ALL_TURN_IDS:
@@ -100,7 +100,7 @@ async def read_file(home: HomeAssistant, file: Path) -> str:
 
 
 async def test_list_has_the_figures_of_a_turn_and_no_word(
-    home: HomeAssistant, recorded: list[TurnRecord], people: People
+    home: HomeAssistant, turn_records: list[TurnRecord], people: People
 ) -> None:
     await home.config.async_set_time_zone("Asia/Tokyo")
 
@@ -144,7 +144,7 @@ async def test_list_has_the_figures_of_a_turn_and_no_word(
     }
 
 
-async def test_turn_has_its_requests_and_words(home: HomeAssistant, recorded, people: People) -> None:
+async def test_turn_has_its_requests_and_words(home: HomeAssistant, turn_records, people: People) -> None:
     turn = await act(home, "get_turn", people.ada, turn_id=ADAS)
 
     assert (turn["person"], turn["text"], turn["message"]) == ("Ada", "shown", None)
@@ -159,7 +159,7 @@ async def test_turn_has_its_requests_and_words(home: HomeAssistant, recorded, pe
 
 
 async def test_request_is_returned_as_it_was_sent_if_its_number_is_given(
-    home: HomeAssistant, recorded, people: People
+    home: HomeAssistant, turn_records, people: People
 ) -> None:
     turn = await act(home, "get_turn", people.ada, turn_id=ADAS, request=1)
 
@@ -171,41 +171,42 @@ async def test_request_is_returned_as_it_was_sent_if_its_number_is_given(
     }
 
 
-async def test_turn_of_which_only_figures_are_kept_says_so(home: HomeAssistant, recorded) -> None:
+async def test_turn_of_which_only_figures_are_kept_says_so(home: HomeAssistant, turn_records) -> None:
     turn = await act(home, "get_turn", turn_id=EARLIER)
 
     assert (turn["route"], turn["reason"], turn["text"]) == ("local", "local_match", "not_kept")
     assert turn.keys().isdisjoint({"said", "answer", "tool_calls", "sent"})
 
 
-@pytest.mark.parametrize(
-    ("conditions", "expected"),
-    [
-        ({"since": later(60)}, [ADAS, GRACES]),
-        ({"until": later(0)}, [NOBODYS, EARLIER]),
-        ({"since": later(-30), "until": later(30).removesuffix("+00:00")}, [NOBODYS]),
-        ({"entity_id": AGENT}, ALL_TURN_IDS),
-        ({"person": "person.ada"}, [ADAS]),
-        ({"route": "local"}, [EARLIER]),
-        ({"route": "summary"}, []),
-        ({"outcome": "answered"}, ALL_TURN_IDS),
-        ({"outcome": "cancelled"}, []),
-        ({"tool": "HassTurnOn"}, [ADAS, GRACES, NOBODYS]),
-        ({"tool": "HassTurnOff"}, []),
-        ({"conversation_id": "adas"}, [ADAS]),
-        ({"limit": 2}, [ADAS, GRACES]),
-        ({"after": GRACES}, [NOBODYS, EARLIER]),
-    ],
-)
+LISTS: list[tuple[dict[str, Any], list[str]]] = [
+    ({"since": later(60)}, [ADAS, GRACES]),
+    ({"until": later(0)}, [NOBODYS, EARLIER]),
+    ({"since": later(-30), "until": later(30).removesuffix("+00:00")}, [NOBODYS]),
+    ({"entity_id": AGENT}, ALL_TURN_IDS),
+    ({"person": "person.ada"}, [ADAS]),
+    ({"route": "local"}, [EARLIER]),
+    ({"route": "summary"}, []),
+    ({"outcome": "answered"}, ALL_TURN_IDS),
+    ({"outcome": "cancelled"}, []),
+    ({"tool": "HassTurnOn"}, [ADAS, GRACES, NOBODYS]),
+    ({"tool": "HassTurnOff"}, []),
+    ({"conversation_id": "adas"}, [ADAS]),
+    ({"limit": 2}, [ADAS, GRACES]),
+    ({"after": GRACES}, [NOBODYS, EARLIER]),
+]
+
+
 async def test_turns_are_listed_that_meet_the_conditions(
-    home: HomeAssistant, recorded, conditions: dict[str, Any], expected: list[str]
+    home: HomeAssistant, turn_records, subtests: pytest.Subtests
 ) -> None:
     await home.config.async_set_time_zone("UTC")
 
-    assert await listed(home, **conditions) == expected
+    for conditions, turn_ids in LISTS:
+        with subtests.test(conditions=conditions):
+            assert await list_turn_ids(home, **conditions) == turn_ids
 
 
-async def test_pages_of_the_list_hold_every_turn_once(home: HomeAssistant, recorded) -> None:
+async def test_pages_of_the_list_hold_every_turn_once(home: HomeAssistant, turn_records) -> None:
     first = await act(home, "list_turns", limit=3)
     second = await act(home, "list_turns", limit=3, after=first["next_after"])
 
@@ -213,7 +214,7 @@ async def test_pages_of_the_list_hold_every_turn_once(home: HomeAssistant, recor
     assert second["next_after"] is None
 
 
-async def test_error_has_the_name_that_automations_know(home: HomeAssistant, recorded, agent_id: str) -> None:
+async def test_error_has_the_name_that_automations_know(home: HomeAssistant, turn_records, agent_id: str) -> None:
     failures = (FailureRecord("conversation.other", "RateLimited"), FailureRecord(agent_id, "SomethingNew"))
     failed = record(9, agent=agent_id, end="error", error="Unavailable", message="no route", failures=failures)
     await keep(home, failed)
@@ -228,130 +229,133 @@ async def test_error_has_the_name_that_automations_know(home: HomeAssistant, rec
     assert (await act(home, "get_turn", turn_id=failed.id))["message"] == "no route"
 
 
-@pytest.mark.parametrize(
-    ("who", "seen"),
-    [
-        ("admin", {ADAS: "private", GRACES: "private", NOBODYS: "shown", EARLIER: "not_kept"}),
-        ("ada", {ADAS: "shown", NOBODYS: "shown", EARLIER: "not_kept"}),
-        ("grace", {GRACES: "shown", NOBODYS: "shown", EARLIER: "not_kept"}),
-        ("guest", {NOBODYS: "shown", EARLIER: "not_kept"}),
-        ("automation", {ADAS: "private", GRACES: "private", NOBODYS: "shown", EARLIER: "not_kept"}),
-    ],
-)
+VISIBLE_TURNS = {
+    "admin": {ADAS: "private", GRACES: "private", NOBODYS: "shown", EARLIER: "not_kept"},
+    "ada": {ADAS: "shown", NOBODYS: "shown", EARLIER: "not_kept"},
+    "grace": {GRACES: "shown", NOBODYS: "shown", EARLIER: "not_kept"},
+    "guest": {NOBODYS: "shown", EARLIER: "not_kept"},
+    "automation": {ADAS: "private", GRACES: "private", NOBODYS: "shown", EARLIER: "not_kept"},
+}
+
+
 async def test_figures_and_words_are_shown_to_those_who_may_see_them(
-    home: HomeAssistant, recorded, people: People, who: str, seen: dict[str, str]
+    home: HomeAssistant, turn_records, people: People, subtests: pytest.Subtests
 ) -> None:
-    context = getattr(people, who)
+    for who, texts in VISIBLE_TURNS.items():
+        with subtests.test(who):
+            assert await list_turn_ids(home, getattr(people, who)) == list(texts)
+            assert await read_texts(home, getattr(people, who)) == texts
 
-    assert await listed(home, context) == list(seen)
-    assert await read(home, context) == seen
+
+VISIBLE_TO_A_TOOL = {
+    "admin": {NOBODYS: "private", EARLIER: "not_kept"},
+    "ada": {ADAS: "private", NOBODYS: "private", EARLIER: "not_kept"},
+    "automation": {NOBODYS: "private", EARLIER: "not_kept"},
+}
 
 
-@pytest.mark.parametrize(
-    ("who", "seen"),
-    [
-        ("admin", {NOBODYS: "private", EARLIER: "not_kept"}),
-        ("ada", {ADAS: "private", NOBODYS: "private", EARLIER: "not_kept"}),
-        ("automation", {NOBODYS: "private", EARLIER: "not_kept"}),
-    ],
-)
 async def test_tool_of_a_model_is_shown_no_words_and_no_figures_of_others(
-    *, home: HomeAssistant, recorded, people: People, open_turn, who: str, seen: dict[str, str]
+    *, home: HomeAssistant, turn_records, people: People, open_turn, subtests: pytest.Subtests
 ) -> None:
-    async with open_turn():
-        assert await listed(home, getattr(people, who)) == list(seen)
-        assert await read(home, getattr(people, who)) == seen
+    for who, texts in VISIBLE_TO_A_TOOL.items():
+        async with open_turn():
+            with subtests.test(who):
+                assert await list_turn_ids(home, getattr(people, who)) == list(texts)
+                assert await read_texts(home, getattr(people, who)) == texts
 
 
 @pytest.mark.parametrize(("who", "turn"), [("admin", ADAS), ("grace", NOBODYS), ("automation", GRACES)])
 async def test_response_holds_no_word_that_is_private(
-    home: HomeAssistant, recorded, people: People, who: str, turn: str
+    home: HomeAssistant, turn_records, people: People, who: str, turn: str
 ) -> None:
     response = await act(home, "get_turn", getattr(people, who), turn_id=turn, request=1)
 
-    told = {word for word in WORDS if word in json.dumps(response)}
-    assert told == ({"ibis"} if turn == NOBODYS else set())
+    shown_words = {word for word in WORDS if word in json.dumps(response)}
+    assert shown_words == ({"ibis"} if turn == NOBODYS else set())
 
 
 @pytest.mark.parametrize("who", ["admin", "automation"])
 async def test_administrators_and_automations_may_name_a_person(
-    home: HomeAssistant, recorded, people: People, who: str
+    home: HomeAssistant, turn_records, people: People, who: str
 ) -> None:
-    assert await listed(home, getattr(people, who), person="person.ada") == [ADAS]
-    assert await listed(home, getattr(people, who), person=people.grace.user_id) == [GRACES]
+    assert await list_turn_ids(home, getattr(people, who), person="person.ada") == [ADAS]
+    assert await list_turn_ids(home, getattr(people, who), person=people.grace.user_id) == [GRACES]
 
 
-async def test_people_name_nobody_but_themselves(home: HomeAssistant, recorded, people: People) -> None:
+async def test_people_name_nobody_but_themselves(home: HomeAssistant, turn_records, people: People) -> None:
     with pytest.raises(Unauthorized):
-        await listed(home, people.grace, person="person.ada")
+        await list_turn_ids(home, people.grace, person="person.ada")
 
 
 @pytest.mark.parametrize("who", ["admin", "automation"])
 async def test_tool_of_a_model_names_nobody_else(
-    home: HomeAssistant, recorded, people: People, open_turn, who: str
+    home: HomeAssistant, turn_records, people: People, open_turn, who: str
 ) -> None:
     async with open_turn():
         with pytest.raises(Unauthorized):
-            await listed(home, getattr(people, who), person="person.ada")
+            await list_turn_ids(home, getattr(people, who), person="person.ada")
 
 
-async def test_turns_of_an_agent_are_for_those_who_may_read_it(home: HomeAssistant, recorded, set_up: SetUpFn) -> None:
+async def test_turns_of_an_agent_are_for_those_who_may_read_it(
+    home: HomeAssistant, turn_records, set_up: SetUpFn
+) -> None:
     other = await set_up()
     await keep(home, replace(whole(5, "the other one"), agent=next(iter(other.subentries))))
     limited = MockUser(name="Leo").add_to_hass(home)
     limited.mock_policy({"entities": {"entity_ids": {AGENT: {"read": True}}}})
     context = Context(user_id=limited.id)
 
-    assert await listed(home, context) == [NOBODYS, EARLIER]
-    assert await listed(home) == ["turn-0005", *ALL_TURN_IDS]
+    assert await list_turn_ids(home, context) == [NOBODYS, EARLIER]
+    assert await list_turn_ids(home) == ["turn-0005", *ALL_TURN_IDS]
     with pytest.raises(Unauthorized):
-        await listed(home, context, entity_id="conversation.ada_2")
+        await list_turn_ids(home, context, entity_id="conversation.ada_2")
     with pytest.raises(ServiceValidationError) as refused:
         await act(home, "get_turn", context, turn_id="turn-0005")
     assert refused.value.translation_key == "unknown_turn"
 
 
-@pytest.mark.parametrize(
-    ("action", "data", "key"),
-    [
-        ("get_turn", {"turn_id": "nobody"}, "unknown_turn"),
-        ("get_turn", {"turn_id": NOBODYS, "request": 2}, "unknown_request"),
-        ("get_turn", {"turn_id": EARLIER, "request": 1}, "unknown_request"),
-        ("export_turns", {"filename": "exports/turns.yaml"}, "file_not_allowed"),
-        ("export_turns", {"filename": "/etc/turns.jsonl"}, "file_not_allowed"),
-        ("export_turns", {"filename": "www/turns.jsonl"}, "file_not_allowed"),
-    ],
-)
-@pytest.mark.usefixtures("recorded", "folder")
-async def test_mistake_is_told(home: HomeAssistant, action: str, data: dict[str, Any], key: str) -> None:
-    with pytest.raises(ServiceValidationError) as refused:
-        await act(home, action, **data)
-
-    assert refused.value.translation_key == key
+MISTAKES: list[tuple[str, dict[str, Any], str]] = [
+    ("get_turn", {"turn_id": "nobody"}, "unknown_turn"),
+    ("get_turn", {"turn_id": NOBODYS, "request": 2}, "unknown_request"),
+    ("get_turn", {"turn_id": EARLIER, "request": 1}, "unknown_request"),
+    ("export_turns", {"filename": "exports/turns.yaml"}, "file_not_allowed"),
+    ("export_turns", {"filename": "/etc/turns.jsonl"}, "file_not_allowed"),
+    ("export_turns", {"filename": "www/turns.jsonl"}, "file_not_allowed"),
+]
 
 
-@pytest.mark.parametrize(
-    ("action", "data"),
-    [
-        ("list_turns", {"limit": 0}),
-        ("list_turns", {"limit": 101}),
-        ("list_turns", {"route": "error"}),
-        ("list_turns", {"since": "yesterday"}),
-        ("list_turns", {"tool": "x" * 256}),
-        ("get_turn", {}),
-        ("get_turn", {"turn_id": "x" * 65}),
-        ("get_turn", {"turn_id": ADAS, "request": 0}),
-        ("export_turns", {}),
-    ],
-)
+@pytest.mark.usefixtures("turn_records", "folder")
+async def test_mistake_is_told(home: HomeAssistant, subtests: pytest.Subtests) -> None:
+    for action, data, key in MISTAKES:
+        with subtests.test(action=action, data=data):
+            with pytest.raises(ServiceValidationError) as refused:
+                await act(home, action, **data)
+
+            assert refused.value.translation_key == key
+
+
+IMPOSSIBLE: list[tuple[str, dict[str, Any]]] = [
+    ("list_turns", {"limit": 0}),
+    ("list_turns", {"limit": 101}),
+    ("list_turns", {"route": "error"}),
+    ("list_turns", {"since": "yesterday"}),
+    ("list_turns", {"tool": "x" * 256}),
+    ("get_turn", {}),
+    ("get_turn", {"turn_id": "x" * 65}),
+    ("get_turn", {"turn_id": ADAS, "request": 0}),
+    ("export_turns", {}),
+]
+
+
 async def test_impossible_field_is_refused(
-    home: HomeAssistant, entry: MockConfigEntry, action: str, data: dict[str, Any]
+    home: HomeAssistant, entry: MockConfigEntry, subtests: pytest.Subtests
 ) -> None:
-    with pytest.raises(probatio.Invalid):
-        await act(home, action, **data)
+    for action, data in IMPOSSIBLE:
+        with subtests.test(action=action, data=data), pytest.raises(probatio.Invalid):
+            await act(home, action, **data)
 
 
-async def test_response_is_bounded_and_says_what_is_missing(home: HomeAssistant, recorded, agent_id: str) -> None:
+async def test_response_is_bounded_and_says_what_is_missing(home: HomeAssistant, turn_records, agent_id: str) -> None:
     long = whole(7, "feed everybody", agent=agent_id)
     calls = (CallRecord("HassTurnOn", json.dumps({"name": "x" * 20_000}), "y" * 20_000),) * 200
     sent = request(*("z" * 300_000 for _ in range(5)))
@@ -367,7 +371,7 @@ async def test_response_is_bounded_and_says_what_is_missing(home: HomeAssistant,
 
 
 async def test_every_turn_is_exported_to_a_private_file(
-    home: HomeAssistant, recorded, people: People, folder: Path
+    home: HomeAssistant, turn_records, people: People, folder: Path
 ) -> None:
     file = folder / "turns.jsonl"
     done = await act(home, "export_turns", people.admin, filename="exports/turns.jsonl")
@@ -381,7 +385,7 @@ async def test_every_turn_is_exported_to_a_private_file(
 
 
 async def test_export_of_a_person_and_a_time_holds_no_other_turn(
-    home: HomeAssistant, recorded, people: People, folder: Path
+    home: HomeAssistant, turn_records, people: People, folder: Path
 ) -> None:
     of_ada = await act(home, "export_turns", filename="exports/ada.jsonl", person="person.ada")
     late = await act(home, "export_turns", filename="exports/late.jsonl", since=later(90), entity_id=AGENT)
@@ -393,7 +397,7 @@ async def test_export_of_a_person_and_a_time_holds_no_other_turn(
 
 
 @pytest.mark.parametrize("who", ["ada", "guest"])
-async def test_people_export_nothing(home: HomeAssistant, recorded, people: People, folder: Path, who: str) -> None:
+async def test_people_export_nothing(home: HomeAssistant, turn_records, people: People, folder: Path, who: str) -> None:
     with pytest.raises(Unauthorized):
         await act(home, "export_turns", getattr(people, who), filename="exports/turns.jsonl")
 
@@ -401,11 +405,11 @@ async def test_people_export_nothing(home: HomeAssistant, recorded, people: Peop
 
 
 async def test_turns_that_are_forgotten_are_in_no_response_and_no_export(
-    home: HomeAssistant, recorded, people: People, folder: Path
+    home: HomeAssistant, turn_records, people: People, folder: Path
 ) -> None:
     await act(home, "forget", people.ada, everything=True)
 
-    assert await listed(home, people.ada) == [NOBODYS, EARLIER]
+    assert await list_turn_ids(home, people.ada) == [NOBODYS, EARLIER]
     with pytest.raises(ServiceValidationError):
         await act(home, "get_turn", people.ada, turn_id=ADAS)
     await act(home, "export_turns", filename="exports/turns.jsonl")
@@ -413,7 +417,7 @@ async def test_turns_that_are_forgotten_are_in_no_response_and_no_export(
 
 
 async def test_words_of_a_turn_go_with_what_is_forgotten_by_its_words(
-    home: HomeAssistant, recorded, people: People, folder: Path
+    home: HomeAssistant, turn_records, people: People, folder: Path
 ) -> None:
     await act(home, "forget", people.ada, query="pelican")
 
@@ -425,5 +429,5 @@ async def test_words_of_a_turn_go_with_what_is_forgotten_by_its_words(
 
 
 async def test_empty_record_is_listed_and_exported(home: HomeAssistant, entry: MockConfigEntry, folder: Path) -> None:
-    assert await listed(home) == []
+    assert await list_turn_ids(home) == []
     assert (await act(home, "export_turns", filename="exports/turns.jsonl"))["written"] == 0
