@@ -1,5 +1,7 @@
 """Tests that a satellite speaks the language in which it was spoken to, in all sixteen: one behaviour in each test."""
 
+import asyncio
+from collections.abc import Awaitable, Callable
 import json
 from pathlib import Path
 from typing import Any
@@ -8,18 +10,20 @@ from home_assistant_intents import get_intents
 from homeassistant.components import conversation
 from homeassistant.components.assist_pipeline.pipeline import async_get_pipeline, async_update_pipeline
 from homeassistant.components.homeassistant.exposed_entities import async_expose_entity
-from homeassistant.const import Platform
+from homeassistant.const import ATTR_ENTITY_ID, SERVICE_TURN_OFF, Platform
 from homeassistant.core import Context, HomeAssistant
 from homeassistant.helpers import area_registry as ar, entity_registry as er
+from homeassistant.helpers.chat_session import DATA_CHAT_SESSION
 from homeassistant.setup import async_setup_component
 import pytest
+from pytest_homeassistant_custom_component.common import MockConfigEntry
 
 from custom_components.windowed_conversation.agents import hand_over
 from demo.model_server import ModelServer, words
 from tests.repository_files import PACKAGE
 from tests.routing.entities import Light, Spec
 
-from .conftest import get_speech
+from .conftest import get_speech, start, stop, until
 from .remembered import memory_of
 from .satellite import Ask, Heard
 from .states import get_state
@@ -33,25 +37,30 @@ MARKS = {path.stem: json.loads(path.read_text("utf-8")).get("marks") for path in
 ENGLISH_ANSWER = (get_intents("en") or {})["responses"]["intents"]["HassTurnOn"]["lights_area"]
 
 
-@pytest.fixture(params=sorted(SENTENCES))
-async def language(request: pytest.FixtureRequest, home: HomeAssistant) -> str:
-    """Let the home speak a language, and return its code."""
-    code: str = request.param
-    home.config.language = code
-    return code
+type Begin = Callable[[str], Awaitable[dict[str, Any]]]
 
 
 @pytest.fixture
-def sentences(language: str) -> dict[str, Any]:
-    return SENTENCES[language]
+def begin(
+    home: HomeAssistant, entry: MockConfigEntry, heard: Heard, store_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Begin:
+    """Return a function that starts the account and its memory anew in another language, and returns its sentences.
 
-
-@pytest.fixture
-async def speak(*, home: HomeAssistant, language: str, heard: Heard, ask: Ask, monkeypatch: pytest.MonkeyPatch) -> Ask:
-    """Return a function that speaks to a satellite whose pipeline is in the language, and returns what was heard."""
+    The home, its satellite and the pipeline speak that language from then on.
+    """
     monkeypatch.setattr(hand_over, "FILLER_SECONDS", 60.0)
-    await async_update_pipeline(home, async_get_pipeline(home), language=language, conversation_language=language)
-    return ask
+
+    async def begin(language: str) -> dict[str, Any]:
+        await stop(home, entry)
+        await home.async_add_executor_job(store_path.unlink)
+        # the satellite's conversation would go on
+        home.data.pop(DATA_CHAT_SESSION, None)
+        home.config.language = language
+        await start(home, entry)
+        await async_update_pipeline(home, async_get_pipeline(home), language=language, conversation_language=language)
+        return SENTENCES[language]
+
+    return begin
 
 
 def get_text(language: str, key: str) -> str:
@@ -82,77 +91,109 @@ def test_every_spoken_language_has_sentences() -> None:
 
 
 @pytest.fixture
-async def kitchen_light(home: HomeAssistant, sentences: dict[str, Any]) -> str:
-    """Add a light to the kitchen, both named in the language, and return its entity id."""
-    area = ar.async_get(home).async_create(sentences["area"], aliases=set(sentences.get("aliases", ())))
+def room(home: HomeAssistant) -> ar.AreaEntry:
+    """Create an area for a light, and return it."""
+    return ar.async_get(home).async_create("Room")
+
+
+@pytest.fixture
+async def light_id(home: HomeAssistant, room: ar.AreaEntry) -> str:
+    """Add a light to the room, and return its entity id."""
     assert await async_setup_component(home, Platform.LIGHT, {})
     light = Light(Spec("light.lamp", "Lamp", None, None, "off", {}))
     await home.data[Platform.LIGHT].async_add_entities([light])
-    er.async_get(home).async_update_entity(light.entity_id, area_id=area.id)
+    er.async_get(home).async_update_entity(light.entity_id, area_id=room.id)
     async_expose_entity(home, "conversation", light.entity_id, should_expose=True)
     return light.entity_id
 
 
 async def test_command_is_answered_as_home_assistant_answers_it(
-    *, home: HomeAssistant, language: str, sentences: dict[str, Any], kitchen_light: str, speak: Ask
+    *, home: HomeAssistant, room: ar.AreaEntry, light_id: str, begin: Begin, ask: Ask, subtests: pytest.Subtests
 ) -> None:
-    spoken = await speak(sentences["command"])
+    for language in SENTENCES:
+        with subtests.test(language):
+            sentences = await begin(language)
+            aliases = set(sentences.get("aliases", ()))
+            ar.async_get(home).async_update(room.id, name=sentences["area"], aliases=aliases)
+            await home.services.async_call(Platform.LIGHT, SERVICE_TURN_OFF, {ATTR_ENTITY_ID: light_id}, blocking=True)
 
-    assert get_state(home, kitchen_light).state == "on"
-    own_agent = conversation.HOME_ASSISTANT_AGENT
-    own = await conversation.async_converse(home, sentences["command"], None, Context(), language, own_agent)
-    assert spoken == get_speech(own)
-    assert (spoken == ENGLISH_ANSWER) is (language == "en")
+            spoken = await ask(sentences["command"])
 
-
-async def test_fact_is_remembered(language: str, sentences: dict[str, Any], speak: Ask) -> None:
-    spoken = await speak(sentences["remember"])
-
-    assert spoken == get_remembered_text(language)
-
-
-async def test_fact_is_recalled(language: str, sentences: dict[str, Any], speak: Ask) -> None:
-    await speak(sentences["remember"])
-
-    spoken = await speak(sentences["recall"])
-
-    listed = f"{sentences.get('conjunction', '')} {sentences['fact']}".strip()
-    assert spoken == get_text(language, "memory_known_home").format(facts=quote(language, listed))
+            assert get_state(home, light_id).state == "on"
+            own_agent = conversation.HOME_ASSISTANT_AGENT
+            own = await conversation.async_converse(home, sentences["command"], None, Context(), language, own_agent)
+            assert spoken == get_speech(own)
+            assert (spoken == ENGLISH_ANSWER) is (language == "en")
 
 
-async def test_fact_is_forgotten(home: HomeAssistant, language: str, sentences: dict[str, Any], speak: Ask) -> None:
-    await speak(sentences["remember"])
+async def test_fact_is_remembered(begin: Begin, ask: Ask, subtests: pytest.Subtests) -> None:
+    for language in SENTENCES:
+        with subtests.test(language):
+            sentences = await begin(language)
 
-    spoken = await speak(sentences["forget"])
+            assert await ask(sentences["remember"]) == get_remembered_text(language)
 
-    assert spoken == get_text(language, "memory_forgotten").format(facts=quote(language, sentences["fact"]))
-    assert await memory_of(home).async_read(lambda memory: len(memory.get_facts(None)), 1) == 0
+
+async def test_fact_is_recalled(begin: Begin, ask: Ask, subtests: pytest.Subtests) -> None:
+    for language in SENTENCES:
+        with subtests.test(language):
+            sentences = await begin(language)
+            await ask(sentences["remember"])
+
+            spoken = await ask(sentences["recall"])
+
+            fact = f"{sentences.get('conjunction', '')} {sentences['fact']}".strip()
+            assert spoken == get_text(language, "memory_known_home").format(facts=quote(language, fact))
+
+
+async def test_fact_is_forgotten(home: HomeAssistant, begin: Begin, ask: Ask, subtests: pytest.Subtests) -> None:
+    for language in SENTENCES:
+        with subtests.test(language):
+            sentences = await begin(language)
+            await ask(sentences["remember"])
+
+            spoken = await ask(sentences["forget"])
+
+            assert spoken == get_text(language, "memory_forgotten").format(facts=quote(language, sentences["fact"]))
+            assert await memory_of(home).async_read(lambda memory: len(memory.get_facts(None)), 1) == 0
 
 
 async def test_failure_of_the_model_is_told(
-    language: str, sentences: dict[str, Any], speak: Ask, model_server: ModelServer
+    begin: Begin, ask: Ask, model_server: ModelServer, subtests: pytest.Subtests
 ) -> None:
-    model_server.fault("500")
+    for language in SENTENCES:
+        with subtests.test(language):
+            sentences = await begin(language)
+            model_server.fault("500")
 
-    spoken = await speak(sentences["question"])
+            spoken = await ask(sentences["question"])
 
-    texts = {code: TEXTS[code]["exceptions"]["unavailable"]["message"] for code in (language, "en")}
-    assert spoken == texts[language]
-    assert (spoken == texts["en"]) is (language == "en")
+            model_server.faults.armed = None
+            texts = {code: TEXTS[code]["exceptions"]["unavailable"]["message"] for code in (language, "en")}
+            assert spoken == texts[language]
+            assert (spoken == texts["en"]) is (language == "en")
 
 
 async def test_filler_opens_a_slow_answer(
     *,
-    language: str,
-    sentences: dict[str, Any],
     heard: Heard,
-    speak: Ask,
+    begin: Begin,
+    ask: Ask,
     model_server: ModelServer,
     monkeypatch: pytest.MonkeyPatch,
+    subtests: pytest.Subtests,
 ) -> None:
-    monkeypatch.setattr(hand_over, "FILLER_SECONDS", 0.15)
-    model_server.change(delay=0.4)
-    model_server.script(words("42."))
+    monkeypatch.setattr(hand_over, "FILLER_SECONDS", 0.01)
+    for language in SENTENCES:
+        with subtests.test(language):
+            sentences = await begin(language)
+            model_server.script(words("42."))
+            hold = model_server.hold(after_words=0)
+            heard.begin()
 
-    assert await speak(sentences["question"]) == f"{get_text(language, 'filler')} 42."
-    assert heard.utterances[0] == get_text(language, "filler")
+            answer = asyncio.create_task(ask(sentences["question"]))
+            await until(lambda: len(heard.pieces) > 0)
+            hold.release()
+
+            assert await answer == f"{get_text(language, 'filler')} 42."
+            assert heard.utterances[0] == get_text(language, "filler")
