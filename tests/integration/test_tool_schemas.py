@@ -56,7 +56,9 @@ async def get_tools(home: HomeAssistant, dice: Random) -> llm.APIInstance:
 
 
 async def expose_and_get_tools(home: HomeAssistant, domains: Iterable[str], dice: Random) -> llm.APIInstance:
-    """Expose entities of these domains, and return the tools that Home Assistant offers for them."""
+    """Expose entities of these domains and no others, and return the tools that Home Assistant offers for them."""
+    for entity_id in home.states.async_entity_ids(DOMAINS):
+        home.states.async_remove(entity_id)
     for domain in domains:
         for number in range(dice.randint(1, 3)):
             home.states.async_set(f"{domain}.thing_{number}", "on", {"friendly_name": f"{domain} thing {number}"})
@@ -89,38 +91,46 @@ def is_taken(tool: llm.Tool, arguments: Any) -> bool:
     return True
 
 
-@pytest.mark.parametrize("seed", range(25))
 async def test_call_that_home_assistant_accepts_fits_the_schema_that_is_sent(
-    everything: HomeAssistant, seed: int
+    everything: HomeAssistant, subtests: pytest.Subtests
 ) -> None:
-    dice = Random(seed)
-    api = await get_tools(everything, dice)
-    whole, short = convert_whole(api), convert_short(api)
-    calls = [(tool, build_value(whole[tool.name], dice)) for tool in api.tools for _ in range(20)]
-    accepted = [
-        (tool.name, made) for tool, made in calls if is_accepted(made, whole[tool.name]) and is_taken(tool, made)
-    ]
+    for seed in range(25):
+        with subtests.test(seed=seed):
+            dice = Random(seed)
+            api = await get_tools(everything, dice)
+            whole, short = convert_whole(api), convert_short(api)
+            calls = [(tool, build_value(whole[tool.name], dice)) for tool in api.tools for _ in range(20)]
+            accepted = [
+                (tool.name, made)
+                for tool, made in calls
+                if is_accepted(made, whole[tool.name]) and is_taken(tool, made)
+            ]
 
-    assert len(accepted) > len(calls) / 2
-    assert [each for each in accepted if not is_accepted(each[1], short[each[0]])] == []
+            assert len(accepted) > len(calls) / 2
+            assert [each for each in accepted if not is_accepted(each[1], short[each[0]])] == []
 
 
-@pytest.mark.parametrize("seed", range(25))
 async def test_schema_that_is_sent_is_valid_and_asks_for_all_but_implied_domains(
-    everything: HomeAssistant, seed: int
+    everything: HomeAssistant, subtests: pytest.Subtests
 ) -> None:
-    api = await get_tools(everything, Random(seed))
-    whole, short = convert_whole(api), convert_short(api)
+    for seed in range(25):
+        with subtests.test(seed=seed):
+            api = await get_tools(everything, Random(seed))
+            whole, short = convert_whole(api), convert_short(api)
 
-    lost = {name: whole[name]["properties"].keys() - short[name]["properties"].keys() for name in whole}
-    domains = {name: whole[name]["properties"]["domain"]["items"]["enum"] for name, names in lost.items() if names}
+            lost = {name: whole[name]["properties"].keys() - short[name]["properties"].keys() for name in whole}
+            domains = {
+                name: whole[name]["properties"]["domain"]["items"]["enum"] for name, names in lost.items() if names
+            }
 
-    assert [mistakes for schema in short.values() if (mistakes := find_mistakes(schema))] == []
-    assert {frozenset(each) for each in lost.values()} <= {frozenset(), frozenset({"domain"})}
-    assert {name: name.partition("__")[0] for name in domains} == {name: only for name, (only,) in domains.items()}
-    assert {name: each.get("required") for name, each in short.items()} == {
-        name: each.get("required") for name, each in whole.items()
-    }
+            assert [mistakes for schema in short.values() if (mistakes := find_mistakes(schema))] == []
+            assert {frozenset(each) for each in lost.values()} <= {frozenset(), frozenset({"domain"})}
+            assert {name: name.partition("__")[0] for name in domains} == {
+                name: only for name, (only,) in domains.items()
+            }
+            assert {name: each.get("required") for name, each in short.items()} == {
+                name: each.get("required") for name, each in whole.items()
+            }
 
 
 def count_tokens(schemas: dict[str, dict[str, Any]]) -> int:
