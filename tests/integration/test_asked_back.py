@@ -1,7 +1,6 @@
 """Tests for the confirmation before forgetting in real conversations: only the same person can confirm."""
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Awaitable, Callable
 
 from homeassistant.core import Context, HomeAssistant
 import pytest
@@ -40,6 +39,8 @@ ME = {
     "sv": "glöm allt om mig",
 }
 
+type AddPerson = Callable[[], Awaitable[Context]]
+
 
 @pytest.fixture
 def anna(home: HomeAssistant) -> Context:
@@ -53,64 +54,80 @@ def bedside(home: HomeAssistant) -> str:
 
 
 @pytest.fixture
-async def two_facts(home: HomeAssistant, entry: MockConfigEntry, anna: Context) -> Callable[[], Any]:
-    """Add two facts about Anna and return a function that counts the remaining ones."""
-    for text in ("I like tea", "I like jazz"):
-        await add_fact(home, text, person=anna.user_id, private=True)
+def add_person(home: HomeAssistant, entry: MockConfigEntry) -> AddPerson:
+    """Return a function that adds a person with two facts, and returns the person's context."""
 
-    async def left() -> int:
-        return len(await list_facts(home, anna.user_id))
+    async def add_person() -> Context:
+        person = MockUser(name="Anna").add_to_hass(home)
+        for text in ("I like tea", "I like jazz"):
+            await add_fact(home, text, person=person.id, private=True)
+        return Context(user_id=person.id)
 
-    return left
+    return add_person
 
 
-@pytest.mark.parametrize("language", ME)
+async def count_facts(home: HomeAssistant, person: Context) -> int:
+    return len(await list_facts(home, person.user_id))
+
+
 async def test_everything_about_oneself_is_gone_after_a_yes_in_ten_languages(
-    two_facts: Callable[[], Any], say: SayFn, anna: Context, language: str
+    home: HomeAssistant, add_person: AddPerson, say: SayFn, subtests: pytest.Subtests
 ) -> None:
-    asked = await say(ME[language], "mine", context=anna, language=language)
-    before = await two_facts()
-    gone = await say(YES[language], "mine", context=anna, language=language)
+    for language, request in ME.items():
+        with subtests.test(language):
+            anna = await add_person()
 
-    assert asked.continue_conversation
-    assert get_speech(asked).endswith("?")
-    assert "2" in get_speech(asked)
-    assert (before, await two_facts()) == (2, 0)
-    assert not gone.continue_conversation
+            question = await say(request, language, context=anna, language=language)
+            before = await count_facts(home, anna)
+            answer = await say(YES[language], language, context=anna, language=language)
+
+            assert question.continue_conversation
+            assert get_speech(question).endswith("?")
+            assert "2" in get_speech(question)
+            assert (before, await count_facts(home, anna)) == (2, 0)
+            assert not answer.continue_conversation
 
 
-async def test_question_says_how_much_it_is(two_facts: Callable[[], Any], say: SayFn, anna: Context) -> None:
+async def test_question_says_how_much_it_is(add_person: AddPerson, say: SayFn) -> None:
+    anna = await add_person()
     await say("hello there", "mine", context=anna)
 
-    asked = get_speech(await say("forget everything about me", "mine", context=anna))
+    question = get_speech(await say("forget everything about me", "mine", context=anna))
 
-    assert asked == "That is 2 facts and 1 turn. Shall I forget everything about you for good?"
-
-
-@pytest.mark.parametrize("reply", ["no", "turn on kitchen light", "yes, and turn on the kitchen light", "hello there"])
-async def test_anything_but_a_yes_is_a_no(two_facts: Callable[[], Any], say: SayFn, anna: Context, reply: str) -> None:
-    await say("forget everything about me", "mine", context=anna)
-    await say(reply, "mine", context=anna)
-    await say("yes", "mine", context=anna)
-
-    assert await two_facts() == 2
+    assert question == "That is 2 facts and 1 turn. Shall I forget everything about you for good?"
 
 
-async def test_no_is_answered(two_facts: Callable[[], Any], say: SayFn, anna: Context) -> None:
+async def test_anything_but_a_yes_is_a_no(
+    home: HomeAssistant, add_person: AddPerson, say: SayFn, subtests: pytest.Subtests
+) -> None:
+    for reply in ("no", "turn on kitchen light", "yes, and turn on the kitchen light", "hello there"):
+        with subtests.test(reply):
+            anna = await add_person()
+
+            await say("forget everything about me", reply, context=anna)
+            await say(reply, reply, context=anna)
+            await say("yes", reply, context=anna)
+
+            assert await count_facts(home, anna) == 2
+
+
+async def test_no_is_answered(add_person: AddPerson, say: SayFn) -> None:
+    anna = await add_person()
     await say("forget everything about me", "mine", context=anna)
 
     assert get_speech(await say("no", "mine", context=anna)) == "All right, I have not forgotten anything."
 
 
 async def test_yes_of_somebody_else_or_in_another_conversation_is_none(
-    home: HomeAssistant, two_facts: Callable[[], Any], say: SayFn, anna: Context
+    home: HomeAssistant, add_person: AddPerson, say: SayFn
 ) -> None:
+    anna = await add_person()
     ben = Context(user_id=MockUser(name="Ben").add_to_hass(home).id)
     await say("forget everything about me", "mine", context=anna)
     await say("yes", "mine", context=ben)
     await say("yes", "another", context=anna)
 
-    assert await two_facts() == 2
+    assert await count_facts(home, anna) == 2
 
 
 async def test_who_is_known_only_by_the_device_is_asked_about_one_fact(
@@ -119,13 +136,13 @@ async def test_who_is_known_only_by_the_device_is_asked_about_one_fact(
     await set_up(options={CONF_DEVICE_OWNERS: [{"device": bedside, "person": anna.user_id}]})
     await add_fact(home, "I like tea", person=anna.user_id, private=True)
 
-    asked = await say("forget that I like tea", "mine", device_id=bedside)
-    before = len(await list_facts(home, anna.user_id))
-    gone = get_speech(await say("yes", "mine", device_id=bedside))
+    question = await say("forget that I like tea", "mine", device_id=bedside)
+    before = await count_facts(home, anna)
+    answer = get_speech(await say("yes", "mine", device_id=bedside))
 
-    assert get_speech(asked) == 'Shall I forget this for good: "I like tea"?'
-    assert (asked.continue_conversation, before) == (True, 1)
-    assert gone == 'I have forgotten this: "I like tea"'
+    assert get_speech(question) == 'Shall I forget this for good: "I like tea"?'
+    assert (question.continue_conversation, before) == (True, 1)
+    assert answer == 'I have forgotten this: "I like tea"'
     assert await list_facts(home, anna.user_id) == []
 
 
@@ -160,7 +177,7 @@ async def test_model_that_forgets_is_refused_until_the_users_yes(
 
     model_server.script(*forget)
     await say("you need not know about the tea any more", "mine", device_id=bedside)
-    before = len(await list_facts(home, anna.user_id))
+    before = await count_facts(home, anna)
     model_server.script(*forget[:requests])
     await say("yes", "mine", device_id=bedside)
 
@@ -171,11 +188,11 @@ async def test_people_correct_a_fact_and_are_told_who_else_hears_it(
     home: HomeAssistant, entry: MockConfigEntry, say: SayFn, anna: Context
 ) -> None:
     await say("remember that the bins go out on Friday", "mine", context=anna)
-    corrected = get_speech(await say("that's wrong, the bins go out on Thursday", "mine", context=anna))
-    heard = get_speech(await say("who else can hear that?", "mine", context=anna))
+    correction = get_speech(await say("that's wrong, the bins go out on Thursday", "mine", context=anna))
+    hearers = get_speech(await say("who else can hear that?", "mine", context=anna))
 
-    assert corrected == (
+    assert correction == (
         'I will remember this for everybody here: "the bins go out on Thursday". '
         'It replaces: "the bins go out on Friday"'
     )
-    assert heard == 'Everybody here can hear that: "the bins go out on Thursday"'
+    assert hearers == 'Everybody here can hear that: "the bins go out on Thursday"'
