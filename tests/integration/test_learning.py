@@ -111,7 +111,7 @@ def extraction(*facts: dict[str, Any], summary: str = "") -> Any:
     return words(json.dumps({"summary": summary, "facts": facts}))
 
 
-async def learned(home: HomeAssistant, person: str | None = None) -> list[Fact]:
+async def list_learned(home: HomeAssistant, person: str | None = None) -> list[Fact]:
     """Return the learned facts that a person may see."""
     return [fact for fact in await list_facts(home, person) if fact.source == LEARNED_SOURCE]
 
@@ -123,10 +123,10 @@ async def summaries(home: HomeAssistant, person: str | None = None) -> list[str]
     return [each.text for each in found]
 
 
-async def talk(say: SayFn, *said: str, **more: Any) -> None:
+async def talk(say: SayFn, *sentences: str, **more: Any) -> None:
     """Say each sentence in one conversation."""
-    for each in said:
-        await say(each, **more)
+    for sentence in sentences:
+        await say(sentence, **more)
 
 
 async def test_ended_conversation_leaves_facts_in_the_words_of_the_person(
@@ -137,7 +137,7 @@ async def test_ended_conversation_leaves_facts_in_the_words_of_the_person(
 
     await end()
 
-    found = {fact.text: (fact.person, fact.private, fact.quote) for fact in await learned(home, ada.user_id)}
+    found = {fact.text: (fact.person, fact.private, fact.quote) for fact in await list_learned(home, ada.user_id)}
     assert found == {NUTS: (ada.user_id, True, NUTS), BINS: (None, False, BINS)}
 
 
@@ -150,7 +150,7 @@ async def test_ended_conversation_leaves_a_summary(
     await end()
 
     assert await summaries(home, ada.user_id) == [f"Said: {NUTS}; {BINS}"]
-    assert await learned(home, ada.user_id) == []
+    assert await list_learned(home, ada.user_id) == []
 
 
 async def test_request_has_numbered_sentences_and_answers_and_nothing_else(
@@ -297,8 +297,8 @@ async def test_fact_of_a_person_is_seen_by_nobody_else(
 
     await end()
 
-    assert [fact.text for fact in await learned(home, grace.user_id)] == [BINS]
-    assert [fact.text for fact in await learned(home)] == [BINS]
+    assert [fact.text for fact in await list_learned(home, grace.user_id)] == [BINS]
+    assert [fact.text for fact in await list_learned(home)] == [BINS]
     assert await summaries(home, grace.user_id) == []
 
 
@@ -310,7 +310,7 @@ async def test_unknown_speaker_leaves_only_facts_of_the_home(
 
     await end()
 
-    assert {(fact.text, fact.person) for fact in await learned(home)} == {
+    assert {(fact.text, fact.person) for fact in await list_learned(home)} == {
         (BINS, None),
         ("the spare key is kept in the shed", None),
     }
@@ -327,19 +327,18 @@ async def test_window_that_everybody_shares_leaves_no_summary_of_unknown_speaker
     assert await summaries(home) == []
 
 
-@pytest.mark.parametrize(
-    "invented",
-    [
-        {"number": 1, "quote": "my sister Eva is allergic to milk"},
-        {"number": 1, "quote": "Eva"},
-        {"number": 7, "quote": ""},
-        {"number": "x", "quote": None, "words": {"a": 1}},
-        {"fact": "Eva hates Ada"},
-        "allergic to nuts",
-        7,
-        None,
-    ],
+INVENTED_FACTS: tuple[Any, ...] = (
+    {"number": 1, "quote": "my sister Eva is allergic to milk"},
+    {"number": 1, "quote": "Eva"},
+    {"number": 7, "quote": ""},
+    {"number": "x", "quote": None, "words": {"a": 1}},
+    {"fact": "Eva hates Ada"},
+    "allergic to nuts",
+    7,
+    None,
 )
+
+
 async def test_invented_fact_is_not_stored(
     home: HomeAssistant,
     set_up: SetUpFn,
@@ -348,18 +347,24 @@ async def test_invented_fact_is_not_stored(
     *,
     model_server: ModelServer,
     ada: Context,
-    invented: Any,
+    subtests: pytest.Subtests,
 ) -> None:
     await set_up(**FACTS)
-    model_server.script(words("Noted."), words("Hello."), extraction(invented))
-    await talk(say, NUTS, "hello", context=ada)
+    for number, fact in enumerate(INVENTED_FACTS):
+        with subtests.test(fact=fact):
+            facts = await list_facts(home, ada.user_id)
+            model_server.script(words("Noted."), words("Hello."), extraction(fact))
+            await talk(say, NUTS, "hello", conversation_id=f"talk {number}", context=ada)
 
-    await end()
+            await end()
 
-    assert await list_facts(home, ada.user_id) == []
+            assert list(model_server.answer_script.remaining_answers) == []
+            assert await list_facts(home, ada.user_id) == facts
 
 
-@pytest.mark.parametrize("answer", ["", "Nothing.", "[]", "{", '{"facts": 3}', '{"summary": {"a": 1}, "facts": {}}'])
+ODD_ANSWERS = ("", "Nothing.", "[]", "{", '{"facts": 3}', '{"summary": {"a": 1}, "facts": {}}')
+
+
 async def test_odd_answer_stores_nothing_and_the_next_turn_works(
     home: HomeAssistant,
     set_up: SetUpFn,
@@ -368,17 +373,20 @@ async def test_odd_answer_stores_nothing_and_the_next_turn_works(
     *,
     model_server: ModelServer,
     ada: Context,
-    answer: str,
+    subtests: pytest.Subtests,
 ) -> None:
     await set_up(**FACTS)
-    model_server.script(words("Noted."), words("Hello."), words(answer), words(answer))
-    await talk(say, NUTS, "hello", context=ada)
+    for answer in ODD_ANSWERS:
+        with subtests.test(answer=answer):
+            memories = await list_facts(home, ada.user_id), await summaries(home, ada.user_id)
+            model_server.script(words("Noted."), words("Hello."), words(answer), words(answer))
+            await talk(say, NUTS, "hello", conversation_id=f"answer {answer}", context=ada)
 
-    await end()
+            await end()
 
-    assert await list_facts(home, ada.user_id) == []
-    assert await summaries(home, ada.user_id) == []
-    assert get_speech(await say("what time is it", context=ada))
+            assert (await list_facts(home, ada.user_id), await summaries(home, ada.user_id)) == memories
+            assert get_speech(await say("what time is it", f"answer {answer}", context=ada))
+            assert list(model_server.answer_script.remaining_answers) == []
 
 
 async def test_invented_summary_is_not_stored(
@@ -402,7 +410,7 @@ async def test_fact_without_a_subject_gets_the_persons_own_words_for_it(
 
     await end()
 
-    assert [fact.text for fact in await learned(home, ada.user_id)] == ["my daughter: she is allergic to eggs"]
+    assert [fact.text for fact in await list_learned(home, ada.user_id)] == ["my daughter: she is allergic to eggs"]
 
 
 async def test_known_fact_is_confirmed(
@@ -499,7 +507,7 @@ async def test_restart_before_the_end_reads_the_conversation_once(
     await end()
 
     assert len(readings(model_server)) == 1
-    assert [fact.text for fact in await learned(home, ada.user_id)] == [NUTS]
+    assert [fact.text for fact in await list_learned(home, ada.user_id)] == [NUTS]
 
 
 async def test_reload_during_the_request_reads_it_at_most_once(
@@ -544,7 +552,7 @@ async def test_account_that_is_removed_during_the_request_stores_nothing(
     await home.async_block_till_done(wait_background_tasks=True)
 
     assert home.config_entries.async_entries(DOMAIN) == [other]
-    assert await learned(home) == []
+    assert await list_learned(home) == []
     assert [record.message for record in caplog.records if record.levelname == "ERROR"] == []
 
 
@@ -597,7 +605,7 @@ async def test_twenty_conversations_are_read_one_after_another(
     await end()
 
     assert (len(most), max(most)) == (20, 1)
-    assert len(await learned(home)) == 20
+    assert len(await list_learned(home)) == 20
 
 
 async def test_reading_is_recorded_and_billed_once(
@@ -623,7 +631,7 @@ async def test_event_has_ids_and_no_text(
 
     await end()
 
-    (event,), (fact,) = events, await learned(home, ada.user_id)
+    (event,), (fact,) = events, await list_learned(home, ada.user_id)
     assert event.data == {
         "entity_id": "conversation.ada",
         "conversation_id": "test",
@@ -659,7 +667,7 @@ async def test_turned_off_again_learned_facts_stay(
 
     await end()
 
-    assert [fact.text for fact in await learned(home)] == [BINS]
+    assert [fact.text for fact in await list_learned(home)] == [BINS]
     assert "shed" not in "".join(readings(model_server))
 
 
