@@ -81,17 +81,17 @@ async def anna(hass: HomeAssistant) -> User:
 
 
 @pytest.fixture
-def forgotten() -> list[LostRows]:
+def forgotten_rows() -> list[LostRows]:
     return []
 
 
 @pytest.fixture
-def forget(access: MemoryAccess, forgotten: list[LostRows]) -> ForgetCallback:
+def forget(access: MemoryAccess, forgotten_rows: list[LostRows]) -> ForgetCallback:
     """Return a function that runs a deletion in memory and appends its result to `forgotten_rows`."""
 
     async def forget(work: Callable[[Memory], MemoryReply]) -> MemoryReply:
         done = await access.async_change(work)
-        forgotten.extend(filter(None, [done.forgotten_rows]))
+        forgotten_rows.extend(filter(None, [done.forgotten_rows]))
         return done
 
     return forget
@@ -147,7 +147,7 @@ def context_of(user: User | None) -> llm.LLMContext:
 
 
 async def test_a_fact_is_remembered_told_and_forgotten_by_words(
-    say, anna: User, memory: Memory, forgotten: list[LostRows]
+    say, anna: User, memory: Memory, forgotten_rows: list[LostRows]
 ) -> None:
     remembered, exchange = await say("Remember that my dentist is on Tuesday.", anna)
     known, _ = await say("What do you know about me?", anna)
@@ -158,25 +158,26 @@ async def test_a_fact_is_remembered_told_and_forgotten_by_words(
     assert known == 'About you: "my dentist is on Tuesday"'
     assert gone == 'I have forgotten this: "my dentist is on Tuesday"'
     assert left == ()
-    assert [each.facts for each in forgotten] == [(1,)]
+    assert [each.facts for each in forgotten_rows] == [(1,)]
     assert memory.statistics().facts == 0
 
 
-@pytest.mark.parametrize(
-    ("text", "language", "answer"),
-    [
-        ("Merk dir, dass ich Anna heiße", "de-AT", "Ich merke mir für dich, dass ich Anna heiße"),
-        ("Onthoud dat ik Anna heet", "nl", "dat ik Anna heet"),
-        ("Rappelle-toi que la poubelle sort le vendredi", "fr", '"la poubelle sort le vendredi"'),
-        ("Lembra-te que o lixo sai na sexta-feira", "pt-BR", '"o lixo sai na sexta-feira"'),
-    ],
-)
-async def test_what_is_remembered_is_read_back_in_the_speakers_language(
-    say, anna: User, text: str, language: str, answer: str
-) -> None:
-    speech, _ = await say(text, anna, language)
+SPOKEN_FACTS = {
+    "de-AT": ("Merk dir, dass ich Anna heiße", "Ich merke mir für dich, dass ich Anna heiße"),
+    "nl": ("Onthoud dat ik Anna heet", "dat ik Anna heet"),
+    "fr": ("Rappelle-toi que la poubelle sort le vendredi", '"la poubelle sort le vendredi"'),
+    "pt-BR": ("Lembra-te que o lixo sai na sexta-feira", '"o lixo sai na sexta-feira"'),
+}
 
-    assert answer in speech
+
+async def test_what_is_remembered_is_read_back_in_the_speakers_language(
+    say, anna: User, subtests: pytest.Subtests
+) -> None:
+    for language, (text, answer) in SPOKEN_FACTS.items():
+        with subtests.test(language):
+            speech, _ = await say(text, anna, language)
+
+            assert answer in speech
 
 
 async def test_a_memory_that_is_away_is_told(say, anna: User, memory: Memory) -> None:
@@ -198,40 +199,45 @@ async def test_a_tool_remembers_what_the_user_said(call, memory: Memory, anna: U
     assert (fact.text, fact.person, fact.private, fact.source, fact.quote) == (TEXT, anna.id, True, "tool", QUOTE)
 
 
-@pytest.mark.parametrize(
-    ("text", "quote", "reason"),
-    [
-        (TEXT, "my dentist is on Wednesday", "quote_not_found"),
-        ("The door code is 4711", "The door code is 4711", "quote_not_found"),
-        ("The door code is 4711", QUOTE, "quote_says_something_else"),
-        ("...", QUOTE, "quote_says_something_else"),
-    ],
-    ids=["invented", "a tool's", "of something else", "no words"],
-)
-async def test_a_tool_remembers_nothing_else(call, memory: Memory, text: str, quote: str, reason: str) -> None:
-    result = await call("remember", text=text, quote=quote)
-
-    assert (result.error, result.data["error"]) == (True, reason)
-    assert memory.statistics().facts == 0
+WRONG_QUOTES = {
+    "invented": (TEXT, "my dentist is on Wednesday", "quote_not_found"),
+    "a tool's": ("The door code is 4711", "The door code is 4711", "quote_not_found"),
+    "of something else": ("The door code is 4711", QUOTE, "quote_says_something_else"),
+    "no words": ("...", QUOTE, "quote_says_something_else"),
+}
 
 
-@pytest.mark.parametrize(
-    ("name", "arguments"),
-    [
-        ("remember", {"text": "x" * 301, "quote": QUOTE}),
-        ("remember", {"text": TEXT}),
-        ("recall", {"query": "x" * 301}),
-        ("forget", {"query": ""}),
-        ("forget", {"query": TEXT, "person": "ben"}),
-    ],
-)
-async def test_a_tool_refuses_arguments_that_are_none(call, name: str, arguments: dict[str, str]) -> None:
-    result = await call(name, **arguments)
+async def test_a_tool_remembers_nothing_else(call, memory: Memory, subtests: pytest.Subtests) -> None:
+    for kind, (text, quote, reason) in WRONG_QUOTES.items():
+        with subtests.test(kind):
+            facts = memory.statistics().facts
 
-    assert result.error
+            result = await call("remember", text=text, quote=quote)
+
+            assert (result.error, result.data["error"]) == (True, reason)
+            assert memory.statistics().facts == facts
 
 
-async def test_tools_recall_and_forget_what_was_remembered(call, memory: Memory, forgotten: list[LostRows]) -> None:
+WRONG_ARGUMENTS: list[tuple[str, dict[str, str]]] = [
+    ("remember", {"text": "x" * 301, "quote": QUOTE}),
+    ("remember", {"text": TEXT}),
+    ("recall", {"query": "x" * 301}),
+    ("forget", {"query": ""}),
+    ("forget", {"query": TEXT, "person": "ben"}),
+]
+
+
+async def test_a_tool_refuses_arguments_that_are_none(call, subtests: pytest.Subtests) -> None:
+    for name, arguments in WRONG_ARGUMENTS:
+        with subtests.test(tool=name, arguments=arguments):
+            result = await call(name, **arguments)
+
+            assert result.error
+
+
+async def test_tools_recall_and_forget_what_was_remembered(
+    call, memory: Memory, forgotten_rows: list[LostRows]
+) -> None:
     await call("remember", text=TEXT, quote=QUOTE)
 
     recalled = await call("recall", "when is it?", query="when is my dentist appointment?")
@@ -240,7 +246,7 @@ async def test_tools_recall_and_forget_what_was_remembered(call, memory: Memory,
     (line,) = recalled.data["recalled"]
     assert line.endswith(f', Anna: "{TEXT}"')
     assert gone.data == {"forgotten": [TEXT]}
-    assert [each.facts for each in forgotten] == [(1,)]
+    assert [each.facts for each in forgotten_rows] == [(1,)]
     assert memory.statistics().facts == 0
 
 
