@@ -117,10 +117,10 @@ async def test_only_the_last_days_are_shown(keep: Keep, read: Read) -> None:
     assert [each["day"] for each in await read(days=7)] == [first.date().isoformat()]
 
 
-@pytest.mark.parametrize("days", [0, 93, -1, 1.5, "many", None])
-async def test_number_of_days_is_limited(entry: MockConfigEntry, read: Read, days: Any) -> None:
-    with pytest.raises(probatio.Invalid):
-        await read(days=days)
+async def test_number_of_days_is_limited(entry: MockConfigEntry, read: Read, subtests: pytest.Subtests) -> None:
+    for days in (0, 93, -1, 1.5, "many", None):
+        with subtests.test(days=days), pytest.raises(probatio.Invalid):
+            await read(days=days)
 
 
 async def test_oldest_rows_are_left_out_of_too_many(keep: Keep, read: Read, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,21 +133,20 @@ async def test_oldest_rows_are_left_out_of_too_many(keep: Keep, read: Read, monk
     ]
 
 
+VISIBLE_PEOPLE = {
+    "ada": {"Ada", None},
+    "grace": {"Grace", None},
+    "guest": {None},
+    "admin": {"Ada", "Grace", None},
+    "automation": {"Ada", "Grace", None},
+}
+
+
 @pytest.mark.usefixtures("of_each")
-@pytest.mark.parametrize(
-    ("caller", "seen"),
-    [
-        ("ada", {"Ada", None}),
-        ("grace", {"Grace", None}),
-        ("guest", {None}),
-        ("admin", {"Ada", "Grace", None}),
-        ("automation", {"Ada", "Grace", None}),
-    ],
-)
-async def test_caller_sees_the_turns_that_they_may_list(
-    read: Read, people: People, caller: str, seen: set[str | None]
-) -> None:
-    assert {each["person"] for each in await read(getattr(people, caller))} == seen
+async def test_caller_sees_the_turns_that_they_may_list(read: Read, people: People, subtests: pytest.Subtests) -> None:
+    for caller, names in VISIBLE_PEOPLE.items():
+        with subtests.test(caller):
+            assert {each["person"] for each in await read(getattr(people, caller))} == names
 
 
 @pytest.mark.usefixtures("of_each")
