@@ -1,0 +1,42 @@
+"""Rows of a table that share one home: each is a subtest, after which the home and the server are as before."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+
+from homeassistant.core import HomeAssistant
+import pytest
+
+from custom_components.windowed_conversation.const import DOMAIN
+from demo.model_server import ModelServer
+
+from .conftest import listed
+
+type Row = Callable[[str], AbstractAsyncContextManager[None]]
+
+
+@pytest.fixture
+def row(home: HomeAssistant, model_server: ModelServer, subtests: pytest.Subtests) -> Row:
+    """Return a function that runs a row of a table as a subtest with the given name.
+
+    The row must use all answers of its script. Its accounts, open flows, and changes to the server do not outlive it.
+    """
+
+    @asynccontextmanager
+    async def row(name: str) -> AsyncIterator[None]:
+        with subtests.test(name):
+            try:
+                yield
+                assert list(model_server.answer_script.remaining_answers) == []
+            finally:
+                await _remove_accounts(home)
+                model_server.reset()
+
+    return row
+
+
+async def _remove_accounts(home: HomeAssistant) -> None:
+    for flow in home.config_entries.flow.async_progress_by_handler(DOMAIN):
+        home.config_entries.flow.async_abort(flow["flow_id"])
+    for entry in home.config_entries.async_entries(DOMAIN):
+        await home.config_entries.async_remove(entry.entry_id)
+    await listed(home)
