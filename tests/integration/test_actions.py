@@ -1,8 +1,10 @@
 """Tests for the actions on conversations, and for the events that turns fire."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
+from itertools import product
 from typing import Any
 
 from homeassistant.core import HomeAssistant
@@ -16,7 +18,7 @@ from custom_components.windowed_conversation.const import CONF_HISTORY_TOKENS, C
 from demo.model_server import ModelServer
 
 from .actions import EVERY_ACTION, MEMORY_ACTIONS, ON_A_CONVERSATION, TURN_ACTIONS, act, export
-from .conftest import AGENT, SayFn, SetUpFn, get_speech, until
+from .conftest import AGENT, SayFn, SetUpFn, get_speech
 
 
 async def test_window_is_returned_as_it_is_sent(home: HomeAssistant, entry: MockConfigEntry, say: SayFn) -> None:
@@ -41,7 +43,7 @@ async def test_figures_are_returned_without_text(home: HomeAssistant, entry: Moc
 
 
 @pytest.fixture
-async def tagged(home: HomeAssistant, entry: MockConfigEntry, say: SayFn) -> None:
+async def tagged_conversation(home: HomeAssistant, entry: MockConfigEntry, say: SayFn) -> None:
     """Create a conversation of four exchanges, of which the first three have tags."""
     for word, tags in (("pelican", ["bird", "sea"]), ("heron", ["bird"]), ("herring", ["sea"])):
         await say(f"the word is {word}")
@@ -49,36 +51,35 @@ async def tagged(home: HomeAssistant, entry: MockConfigEntry, say: SayFn) -> Non
     await say("the word is cat")
 
 
-@pytest.mark.usefixtures("tagged")
-@pytest.mark.parametrize(
-    ("asked", "words"),
-    [
+@pytest.mark.usefixtures("tagged_conversation")
+async def test_window_is_returned_by_the_tags_that_are_asked_for(
+    home: HomeAssistant, subtests: pytest.Subtests
+) -> None:
+    table: list[tuple[dict[str, Any], list[str]]] = [
         ({}, ["pelican", "heron", "herring", "cat"]),
         ({"tags": "bird"}, ["pelican", "heron", "cat"]),
         ({"tags": ["bird", "sea"]}, ["pelican", "heron", "herring", "cat"]),
         ({"exclude_tags": ["sea"]}, ["heron", "cat"]),
         ({"tags": ["bird"], "exclude_tags": ["sea"]}, ["heron", "cat"]),
         ({"tags": ["nothing has this"]}, ["cat"]),
-    ],
-)
-async def test_window_is_returned_by_the_tags_that_are_asked_for(
-    home: HomeAssistant, asked: dict[str, Any], words: list[str]
-) -> None:
-    response = await act(home, "get_conversation", **asked)
+    ]
+    for fields, words in table:
+        with subtests.test(fields=fields):
+            response = await act(home, "get_conversation", **fields)
 
-    said = [message["content"].split()[-1] for message in response["messages"] if message["role"] == "user"]
-    assert said == words
-    assert response["messages"][0]["role"] == "system"
+            questions = [message["content"] for message in response["messages"] if message["role"] == "user"]
+            assert [question.split()[-1] for question in questions] == words
+            assert response["messages"][0]["role"] == "system"
 
 
 async def test_times_are_in_iso_8601_with_their_zone(home: HomeAssistant, entry: MockConfigEntry, say: SayFn) -> None:
     await home.config.async_set_time_zone("Asia/Tokyo")
     await say("my name is Ada")
 
-    told = [(await act(home, "get_conversation"))["messages"][1]["created"]]
-    told.append((await act(home, "list_conversations"))["conversations"][0]["last_used"])
+    texts = [(await act(home, "get_conversation"))["messages"][1]["created"]]
+    texts.append((await act(home, "list_conversations"))["conversations"][0]["last_used"])
 
-    times = [datetime.fromisoformat(each) for each in told]
+    times = [datetime.fromisoformat(text) for text in texts]
     assert [time.utcoffset() for time in times] == [timedelta(hours=9)] * 2
     assert all(abs(datetime.now(UTC) - time) < timedelta(minutes=5) for time in times)
 
@@ -101,14 +102,15 @@ async def test_newest_conversation_is_taken_when_none_is_given(
     assert [window.conversation_id for window in get_agent(entry).windows.loaded_windows().values()] == ["older"]
 
 
-@pytest.mark.parametrize("action", ON_A_CONVERSATION)
 async def test_action_without_an_id_is_refused_where_there_is_no_conversation(
-    home: HomeAssistant, entry: MockConfigEntry, action: str
+    home: HomeAssistant, entry: MockConfigEntry, subtests: pytest.Subtests
 ) -> None:
-    with pytest.raises(ServiceValidationError) as refused:
-        await act(home, action, conversation_id=None, **ON_A_CONVERSATION[action])
+    for action, fields in ON_A_CONVERSATION.items():
+        with subtests.test(action):
+            with pytest.raises(ServiceValidationError) as error:
+                await act(home, action, conversation_id=None, **fields)
 
-    assert refused.value.translation_key == "no_conversation"
+            assert error.value.translation_key == "no_conversation"
 
 
 async def test_imported_conversation_keeps_its_id_when_no_other_is_given(
@@ -156,30 +158,25 @@ async def test_conversation_is_forgotten(home: HomeAssistant, entry: MockConfigE
     assert "Ada" not in get_speech(await say("what is my name?"))
 
 
-@pytest.mark.parametrize(
-    ("data", "told"),
-    [
-        ({"conversation_id": "never begun"}, "no conversation never begun"),
-        ({"entity_id": "conversation.home_assistant"}, "not a conversation agent of this integration"),
-        ({"entity_id": "conversation.nobody"}, "not a conversation agent of this integration"),
-    ],
-)
-@pytest.mark.parametrize("action", ON_A_CONVERSATION)
-async def test_mistake_is_told(
-    home: HomeAssistant, entry: MockConfigEntry, action: str, data: dict[str, str], told: str
-) -> None:
-    with pytest.raises(ServiceValidationError, match=told):
-        await act(home, action, **ON_A_CONVERSATION[action] | data)
+async def test_mistake_is_told(home: HomeAssistant, entry: MockConfigEntry, subtests: pytest.Subtests) -> None:
+    mistakes = (
+        ("conversation_id", "never begun", "no conversation never begun"),
+        ("entity_id", "conversation.home_assistant", "not a conversation agent of this integration"),
+        ("entity_id", "conversation.nobody", "not a conversation agent of this integration"),
+    )
+    for (action, fields), (field, value, text) in product(ON_A_CONVERSATION.items(), mistakes):
+        with subtests.test(action, value=value), pytest.raises(ServiceValidationError, match=text):
+            await act(home, action, **fields | {field: value})
 
 
-@pytest.mark.parametrize("action", EVERY_ACTION)
 async def test_agent_of_an_account_that_is_not_set_up_is_told(
-    home: HomeAssistant, entry: MockConfigEntry, action: str
+    home: HomeAssistant, entry: MockConfigEntry, subtests: pytest.Subtests
 ) -> None:
     await home.config_entries.async_unload(entry.entry_id)
 
-    with pytest.raises(ServiceValidationError, match="is not loaded"):
-        await act(home, action, **EVERY_ACTION[action])
+    for action, fields in EVERY_ACTION.items():
+        with subtests.test(action), pytest.raises(ServiceValidationError, match="is not loaded"):
+            await act(home, action, **fields)
 
 
 async def test_no_action_is_omitted_of_these_tests(home: HomeAssistant, entry: MockConfigEntry) -> None:
@@ -197,32 +194,41 @@ async def test_resets_that_come_together_forget_once_and_then_find_nothing(
     assert [getattr(reset, "translation_key", None) for reset in resets] == [None, *["unknown_conversation"] * 4]
 
 
-@pytest.mark.parametrize(
-    ("action", "told"),
-    [
-        ("delete_conversation", "being answered"),
-        ("tag_exchange", "being answered"),
-        ("summarize_conversation", "being answered"),
-        ("import_conversation", "already has a conversation named test"),
-    ],
-)
+@asynccontextmanager
+async def keep_answering(say: SayFn, model_server: ModelServer, conversation_id: str) -> AsyncIterator[None]:
+    """Keep the model answering in a conversation until the end of the context."""
+    hold = model_server.hold(after_words=1)
+    turn = asyncio.create_task(say("the word is pelican", conversation_id))
+    await hold.reached.wait()
+    try:
+        yield
+    finally:
+        hold.release()
+        await turn
+
+
 async def test_conversation_that_is_being_answered_is_left_alone(
-    *, home: HomeAssistant, entry, say: SayFn, get_agent, model_server: ModelServer, action: str, told: str
+    *, home: HomeAssistant, entry, say: SayFn, get_agent, model_server: ModelServer, subtests: pytest.Subtests
 ) -> None:
     await say("my name is Ada")
     exported = await export(home)
-    model_server.change(delay=0.01)
-    turn = asyncio.create_task(say("the word is pelican"))
-    await until(lambda: model_server.open_streams > 0)
+    for action, fields, text in (
+        ("delete_conversation", {}, "being answered"),
+        ("tag_exchange", {"add": ["bird"]}, "being answered"),
+        ("summarize_conversation", {}, "being answered"),
+        ("import_conversation", {"export": exported}, "already has a conversation named import_conversation"),
+    ):
+        with subtests.test(action):
+            await say("my name is Ada", action)
 
-    more = {"tag_exchange": {"add": ["bird"]}, "import_conversation": {"export": exported}}
-    with pytest.raises(ServiceValidationError, match=told):
-        await act(home, action, **more.get(action, {}))
+            async with keep_answering(say, model_server, action):
+                with pytest.raises(ServiceValidationError, match=text):
+                    await act(home, action, conversation_id=action, **fields)
 
-    await turn
-    (window,) = get_agent(entry).windows.loaded_windows().values()
-    assert [message.role for message in window.messages()] == ["system", *["user", "assistant"] * 2]
-    assert "bird" not in window.stats().tag_distribution
+            window = next(iter(get_agent(entry).windows.loaded_windows().values()))
+            assert window.conversation_id == action
+            assert [message.role for message in window.messages()] == ["system", *["user", "assistant"] * 2]
+            assert "bird" not in window.stats().tag_distribution
 
 
 @pytest.mark.parametrize(
@@ -288,31 +294,28 @@ def make_export(*, conversation_id: str = "test", tags: Iterable[str] = (), **qu
     }
 
 
-@pytest.mark.parametrize(
-    ("conversation", "told"),
-    [
-        ({}, "not a complete exported conversation"),
-        ({"format": "something else"}, "not a complete exported conversation"),
-        ({"format": "windowed_conversation", "version": 99}, "a newer version exported it"),
-        ({"format": "windowed_conversation", "version": 1}, "not a complete exported conversation"),
-        (make_export(content="x" * 100_000_000), "it is too large"),
-        (make_export(tags=["t" * 10_000]), "not a complete exported conversation"),
-        (make_export() | {"exchanges": [{"tags": [], "messages": []}]}, "not a complete exported conversation"),
-        (make_export(tokens=10**400), "not a complete exported conversation"),
-        (make_export(created=10**400), "not a complete exported conversation"),
-    ],
-    ids=[
-        *("nothing", "not ours", "newer", "without exchanges", "100 MB", "tag of 10,000 characters"),
-        *("empty exchange", "tokens of 400 digits", "time of 400 digits"),
-    ],
-)
 async def test_import_that_is_none_is_refused(
-    home: HomeAssistant, entry: MockConfigEntry, get_agent, conversation: dict, told: str
+    home: HomeAssistant, entry: MockConfigEntry, get_agent, subtests: pytest.Subtests
 ) -> None:
-    with pytest.raises(ServiceValidationError, match=told):
-        await act(home, "import_conversation", export=conversation)
+    incomplete = "not a complete exported conversation"
+    table: dict[str, tuple[dict[str, Any], str]] = {
+        "nothing": ({}, incomplete),
+        "not ours": ({"format": "something else"}, incomplete),
+        "newer": ({"format": "windowed_conversation", "version": 99}, "a newer version exported it"),
+        "without exchanges": ({"format": "windowed_conversation", "version": 1}, incomplete),
+        "100 MB": (make_export(content="x" * 100_000_000), "it is too large"),
+        "tag of 10,000 characters": (make_export(tags=["t" * 10_000]), incomplete),
+        "empty exchange": (make_export() | {"exchanges": [{"tags": [], "messages": []}]}, incomplete),
+        "tokens of 400 digits": (make_export(tokens=10**400), incomplete),
+        "time of 400 digits": (make_export(created=10**400), incomplete),
+    }
+    for name, (conversation, text) in table.items():
+        with subtests.test(name):
+            with pytest.raises(ServiceValidationError, match=text):
+                await act(home, "import_conversation", conversation_id=name, export=conversation)
 
-    assert len(get_agent(entry).windows) == 0
+            windows = get_agent(entry).windows.loaded_windows().values()
+            assert name not in [window.conversation_id for window in windows]
 
 
 async def test_imported_messages_are_counted_anew(
@@ -325,13 +328,14 @@ async def test_imported_messages_are_counted_anew(
     assert window.stats().over_budget
 
 
-@pytest.mark.parametrize(("said", "counted"), [(10**9, 22), (0, 625_000)], ids=["too many", "none"])
+@pytest.mark.parametrize(
+    ("size", "stated", "counted"), [(20, 10**9, 22), (10_000_000, 0, 625_000)], ids=["too many", "none"]
+)
 async def test_imported_residue_is_believed_only_what_it_can_cost(
-    home: HomeAssistant, entry: MockConfigEntry, get_agent, said: int, counted: int
+    *, home: HomeAssistant, entry: MockConfigEntry, get_agent, size: int, stated: int, counted: int
 ) -> None:
-    value = {10**9: '"aaaaaaaaaaaaaaaaaaaa"', 0: f'"{"a" * 10_000_000}"'}[said]
     conversation = make_export()
-    native = {"provider": "openai_chat", "model": "scripted", "value": value, "tokens": said}
+    native = {"provider": "openai_chat", "model": "scripted", "value": f'"{"a" * size}"', "tokens": stated}
     conversation["exchanges"][0]["messages"].append(
         {"role": "assistant", "content": "hi", "tokens": 5, "native": native}
     )
@@ -360,18 +364,15 @@ AUTOMATIC = ("input", "output", "tool_call", "incomplete", "summary", "route:mod
 NO_FIGURES = (True, -1, 1.5, 10**9 + 1, 10**400, "-1", "9" * 5000, float("nan"))
 
 
-@pytest.mark.parametrize(
-    ("action", "field", "value"),
-    [
+@pytest.mark.usefixtures("entry")
+async def test_impossible_field_is_refused(home: HomeAssistant, subtests: pytest.Subtests) -> None:
+    for action, field, value in (
         ("get_conversation", "content", "all"),
         *(("tag_exchange", "exchange", figure) for figure in NO_FIGURES),
         *(("summarize_conversation", "keep", figure) for figure in NO_FIGURES),
-    ],
-)
-@pytest.mark.usefixtures("entry")
-async def test_impossible_field_is_refused(home: HomeAssistant, action: str, field: str, value: Any) -> None:
-    with pytest.raises(probatio.Invalid):
-        await act(home, action, **{field: value})
+    ):
+        with subtests.test(action, value=value), pytest.raises(probatio.Invalid):
+            await act(home, action, **{field: value})
 
 
 @pytest.mark.parametrize("figure", [1, 1.0, "1"], ids=repr)
@@ -396,19 +397,21 @@ async def test_conversation_that_exists_is_not_replaced(
         await act(home, f"{action}_conversation", **more[action])
 
 
-@pytest.mark.parametrize("asked", [{"tags": ["t" * 10_000]}, {"exclude_tags": ["t" * 10_000]}, {"tags": [" "]}])
 async def test_tag_that_cannot_be_is_not_looked_for(
-    home: HomeAssistant, entry: MockConfigEntry, say: SayFn, asked: dict[str, Any]
+    home: HomeAssistant, entry: MockConfigEntry, say: SayFn, subtests: pytest.Subtests
 ) -> None:
     await say("my name is Ada")
 
-    with pytest.raises(ServiceValidationError, match="Tags must be short text"):
-        await act(home, "get_conversation", **asked)
+    for fields in ({"tags": ["t" * 10_000]}, {"exclude_tags": ["t" * 10_000]}, {"tags": [" "]}):
+        with subtests.test(fields=fields), pytest.raises(ServiceValidationError, match="Tags must be short text"):
+            await act(home, "get_conversation", **fields)
 
 
-@pytest.mark.parametrize(
-    ("wrong", "told"),
-    [
+async def test_tag_that_cannot_be_is_refused(
+    home: HomeAssistant, entry: MockConfigEntry, say: SayFn, get_agent, subtests: pytest.Subtests
+) -> None:
+    await say("my name is Ada")
+    table: list[tuple[dict[str, Any], str]] = [
         ({"add": ["bird"], "exchange": 2}, "does not have this exchange"),
         ({"add": ["bird"], "exchange": 0}, "does not have this exchange"),
         ({"add": ["t" * 10_000]}, "Tags must be short text"),
@@ -417,18 +420,15 @@ async def test_tag_that_cannot_be_is_not_looked_for(
         ({"add": [], "remove": []}, "at least one tag"),
         *(({"remove": [tag]}, "Automatic tags cannot be") for tag in AUTOMATIC),
         *(({"add": ["bird", tag]}, "Automatic tags cannot be") for tag in AUTOMATIC),
-    ],
-)
-async def test_tag_that_cannot_be_is_refused(
-    *, home: HomeAssistant, entry: MockConfigEntry, say: SayFn, get_agent, wrong: dict, told: str
-) -> None:
-    await say("my name is Ada")
-    before = next(iter(get_agent(entry).windows.loaded_windows().values())).snapshot()
+    ]
+    for fields, text in table:
+        with subtests.test(fields=fields):
+            before = get_agent(entry).windows.snapshots()
 
-    with pytest.raises(ServiceValidationError, match=told):
-        await act(home, "tag_exchange", **wrong)
+            with pytest.raises(ServiceValidationError, match=text):
+                await act(home, "tag_exchange", **fields)
 
-    assert next(iter(get_agent(entry).windows.loaded_windows().values())).snapshot() == before
+            assert get_agent(entry).windows.snapshots() == before
 
 
 async def test_response_names_what_was_changed(home: HomeAssistant, entry: MockConfigEntry, say: SayFn) -> None:
@@ -464,10 +464,10 @@ async def test_newest_conversation_of_all_agents_is_taken_when_no_agent_is_given
 @pytest.mark.usefixtures("two_agents")
 @pytest.mark.parametrize("entity_id", [None, [AGENT, f"{AGENT}_2"]], ids=["all", "both"])
 async def test_conversation_of_several_agents_needs_an_agent(home: HomeAssistant, entity_id: list[str] | None) -> None:
-    with pytest.raises(ServiceValidationError) as refused:
+    with pytest.raises(ServiceValidationError) as error:
         await act(home, "delete_conversation", entity_id=entity_id)
 
-    assert refused.value.translation_key == "agent_needed"
+    assert error.value.translation_key == "agent_needed"
     assert len((await act(home, "list_conversations", entity_id=None))["conversations"]) == 2
 
 
@@ -475,10 +475,10 @@ async def test_conversation_of_several_agents_needs_an_agent(home: HomeAssistant
 async def test_import_needs_an_agent_if_there_are_several(home: HomeAssistant) -> None:
     exported = make_export(conversation_id="diary")
 
-    with pytest.raises(ServiceValidationError) as refused:
+    with pytest.raises(ServiceValidationError) as error:
         await act(home, "import_conversation", entity_id=None, export=exported)
 
-    assert refused.value.translation_key == "agent_needed"
+    assert error.value.translation_key == "agent_needed"
 
 
 @pytest.mark.usefixtures("two_agents")
@@ -494,10 +494,10 @@ async def test_agent_is_found_by_its_device(home: HomeAssistant) -> None:
 @pytest.mark.usefixtures("two_agents")
 @pytest.mark.parametrize("target", [{"entity_id": []}, {"entity_id": "none"}, {"area_id": ["nowhere"]}], ids=str)
 async def test_target_without_an_agent_is_refused(home: HomeAssistant, target: dict[str, Any]) -> None:
-    with pytest.raises(ServiceValidationError) as refused:
+    with pytest.raises(ServiceValidationError) as error:
         await act(home, "delete_conversation", **{"entity_id": None, **target})
 
-    assert refused.value.translation_key == "unknown_agent"
+    assert error.value.translation_key == "unknown_agent"
 
 
 async def test_exchange_can_lose_a_tag_that_was_added(home: HomeAssistant, entry: MockConfigEntry, say: SayFn) -> None:
