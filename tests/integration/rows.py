@@ -6,6 +6,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from homeassistant.core import HomeAssistant
 import pytest
 
+from custom_components.windowed_conversation.agents.setup import async_delete_leftover_file
 from custom_components.windowed_conversation.const import DOMAIN
 from demo.model_server import ModelServer
 
@@ -18,7 +19,7 @@ type Row = Callable[[str], AbstractAsyncContextManager[None]]
 def row(home: HomeAssistant, model_server: ModelServer, subtests: pytest.Subtests) -> Row:
     """Return a function that runs a row of a table as a subtest with the given name.
 
-    The row must use all answers of its script. Its accounts, open flows, and changes to the server do not outlive it.
+    The row must use all answers of its script. Its accounts, memory, open flows, and changes to the server end with it.
     """
 
     @asynccontextmanager
@@ -39,4 +40,6 @@ async def _remove_accounts(home: HomeAssistant) -> None:
         home.config_entries.flow.async_abort(flow["flow_id"])
     for entry in home.config_entries.async_entries(DOMAIN):
         await home.config_entries.async_remove(entry.entry_id)
-    await listed(home)
+        # what belonged to the account is deleted in the background, for which the memory file has to be open
+        await listed(home)
+    assert await async_delete_leftover_file(home)

@@ -1,6 +1,7 @@
 """Tests for each provider: streaming, tool calls, memory, fallback after a failure, and reauthentication."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable, Coroutine
+from itertools import product
 import math
 from typing import Any
 
@@ -34,6 +35,9 @@ from demo.model_server import ModelServer
 
 from .conftest import SayFn, SetUpFn, get_speech
 from .dashboard import PipelineClient, ending, streamed
+from .rows import Row, row
+
+__all__ = ["row"]
 
 # The provider, the account data that selects its wire format, and the path of the server's URL.
 _ACCOUNTS = {
@@ -82,6 +86,10 @@ _IDLE_TIMEOUT = 0.3
 _HAND_OVER = 1.0
 
 _SECOND = "conversation.ada_2"
+_LIGHT = "input_boolean.kitchen"
+
+type SetUpFirst = Callable[..., Coroutine[Any, Any, MockConfigEntry]]
+type SetUpSecond = Callable[[str, ModelServer], Coroutine[Any, Any, None]]
 
 
 def account(provider: str, server: ModelServer) -> dict[str, Any]:
@@ -90,115 +98,133 @@ def account(provider: str, server: ModelServer) -> dict[str, Any]:
     return {CONF_PROVIDER: kind, CONF_URL: f"{server.address}{path}", CONF_API_KEY: "key", **more}
 
 
-@pytest.fixture(params=list(_ACCOUNTS))
-def provider(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
+def build_server() -> ModelServer:
+    """Return a server that has the models of all providers."""
+    return ModelServer(strict=True, models=tuple(_MODELS.values()))
 
 
 @pytest.fixture
-async def asked(provider: str, set_up: SetUpFn, model_server: ModelServer) -> MockConfigEntry:
-    """Return an account with the provider, whose agent has a fallback agent at a second one."""
-    model_server.change(models=tuple(_MODELS.values()))
-    limits = {
-        CONF_FALLBACK_TIMEOUT: _IDLE_TIMEOUT,
-        CONF_IDLE_TIMEOUT: _IDLE_TIMEOUT,
-        CONF_TURN_TIMEOUT: 5,
-        CONF_MAX_TOOL_ITERATIONS: 10,
-    }
-    return await set_up(
-        account=account(provider, model_server),
-        **{CONF_MODEL: _MODELS[provider], **limits, CONF_FALLBACK_AGENTS: [_SECOND], CONF_FAMILY: _FAMILY},
-    )
+def set_up_first(set_up: SetUpFn, model_server: ModelServer) -> SetUpFirst:
+    """Return a function that sets up an account with a provider, whose agent has a fallback agent at a second one."""
+
+    async def set_up_first(provider: str, server: ModelServer = model_server) -> MockConfigEntry:
+        server.change(models=tuple(_MODELS.values()))
+        limits = {
+            CONF_FALLBACK_TIMEOUT: _IDLE_TIMEOUT,
+            CONF_IDLE_TIMEOUT: _IDLE_TIMEOUT,
+            CONF_TURN_TIMEOUT: 5,
+            CONF_MAX_TOOL_ITERATIONS: 10,
+        }
+        return await set_up(
+            account=account(provider, server),
+            **{CONF_MODEL: _MODELS[provider], **limits, CONF_FALLBACK_AGENTS: [_SECOND], CONF_FAMILY: _FAMILY},
+        )
+
+    return set_up_first
 
 
 @pytest.fixture
-async def second(provider: str, set_up: SetUpFn, asked: MockConfigEntry) -> AsyncIterator[ModelServer]:
-    """Set up a second account with the next provider in the list, and yield its server."""
-    names = list(_ACCOUNTS)
-    other = names[(names.index(provider) + 1) % len(names)]
-    async with ModelServer(strict=True, models=tuple(_MODELS.values())) as server:
-        await set_up(account=account(other, server), **{CONF_MODEL: _MODELS[other]})
-        yield server
+def set_up_second(set_up: SetUpFn) -> SetUpSecond:
+    """Return a function that sets up an account with the provider that follows the first one in the list."""
+
+    async def set_up_second(first: str, server: ModelServer) -> None:
+        names = list(_ACCOUNTS)
+        provider = names[(names.index(first) + 1) % len(names)]
+        await set_up(account=account(provider, server), **{CONF_MODEL: _MODELS[provider]})
+
+    return set_up_second
 
 
 async def test_answer_is_streamed(
-    home: HomeAssistant, provider: str, asked: MockConfigEntry, model_server: ModelServer, hass_ws_client
+    home: HomeAssistant, row: Row, set_up_first: SetUpFirst, model_server: ModelServer, hass_ws_client
 ) -> None:
     dashboard = PipelineClient(await hass_ws_client(home))
     pipeline = await dashboard.create(prefer_local_intents=False)
+    for provider in _ACCOUNTS:
+        async with row(provider):
+            await set_up_first(provider)
 
-    events = await dashboard.run(pipeline, "tell me a story about the sea")
+            events = await dashboard.run(pipeline, "tell me a story about the sea")
 
-    assert len(streamed(events)) > 20
-    assert "".join(streamed(events)) == ending(events)["intent_output"]["response"]["speech"]["plain"]["speech"]
-    assert [request.format for request in model_server.requests] == [_FORMATS[provider]]
+            assert len(streamed(events)) > 20
+            assert "".join(streamed(events)) == ending(events)["intent_output"]["response"]["speech"]["plain"]["speech"]
+            assert [request.format for request in model_server.requests] == [_FORMATS[provider]]
 
 
 async def test_tool_call_changes_the_home(
-    home: HomeAssistant, asked: MockConfigEntry, say: SayFn, model_server: ModelServer
+    home: HomeAssistant, row: Row, set_up_first: SetUpFirst, say: SayFn, model_server: ModelServer
 ) -> None:
-    assert home.states.is_state("input_boolean.kitchen", "off")
+    for provider in _ACCOUNTS:
+        async with row(provider):
+            await set_up_first(provider)
+            await home.services.async_call("input_boolean", "turn_off", {"entity_id": _LIGHT}, blocking=True)
 
-    result = await say("I would like the kitchen light switched on")
+            result = await say("I would like the kitchen light switched on")
 
-    assert home.states.is_state("input_boolean.kitchen", "on")
-    assert "kitchen light" in get_speech(result)
-    assert [request.violations for request in model_server.requests] == [[], []]
+            assert home.states.is_state(_LIGHT, "on")
+            assert "kitchen light" in get_speech(result)
+            assert [request.violations for request in model_server.requests] == [[], []]
 
 
 async def test_script_without_a_lower_limit_costs_no_turn(
-    home: HomeAssistant, asked: MockConfigEntry, say: SayFn, model_server: ModelServer
+    home: HomeAssistant, row: Row, set_up_first: SetUpFirst, say: SayFn, model_server: ModelServer
 ) -> None:
     endless = {"name": "Level", "selector": {"number": {"min": -math.inf, "max": 10, "mode": "box"}}}
     script = {"alias": "Dim", "description": "Dims the lamp", "fields": {"level": endless}, "sequence": []}
     assert await async_setup_component(home, "script", {"script": {"dim": script}})
     async_expose_entity(home, "conversation", "script.dim", should_expose=True)
+    for provider in _ACCOUNTS:
+        async with row(provider):
+            await set_up_first(provider)
 
-    result = await say("I would like the kitchen light switched on")
+            result = await say("I would like the kitchen light switched on")
 
-    assert "kitchen light" in get_speech(result)
-    assert b'"level"' in model_server.requests[-1].raw
-    assert b"Infinity" not in model_server.requests[-1].raw
+            assert "kitchen light" in get_speech(result)
+            assert b'"level"' in model_server.requests[-1].raw
+            assert b"Infinity" not in model_server.requests[-1].raw
 
 
-@pytest.mark.parametrize("effort", [None, "low"])
-async def test_limit_of_the_answer_is_sent(
-    effort: str | None, provider: str, set_up: SetUpFn, say: SayFn, model_server: ModelServer
-) -> None:
-    model_server.change(models=tuple(_MODELS.values()))
-    chosen = {CONF_EFFORT: effort} if effort else {}
-    await set_up(
-        account=account(provider, model_server),
-        **{CONF_MODEL: _MODELS[provider], CONF_MAX_ANSWER_TOKENS: 700, CONF_FAMILY: _FAMILY, **chosen},
-    )
+async def test_limit_of_the_answer_is_sent(row: Row, set_up: SetUpFn, say: SayFn, model_server: ModelServer) -> None:
+    for provider, effort in product(_ACCOUNTS, (None, "low")):
+        async with row(f"{provider} {effort}"):
+            model_server.change(models=tuple(_MODELS.values()))
+            settings = {CONF_MAX_ANSWER_TOKENS: 700, CONF_FAMILY: _FAMILY} | ({CONF_EFFORT: effort} if effort else {})
+            await set_up(account=account(provider, model_server), **{CONF_MODEL: _MODELS[provider], **settings})
 
-    await say("what is the capital of France?")
+            await say("what is the capital of France?")
 
-    asked = model_server.requests[-1]
-    limits = [asked.body.get(name) for name in _LIMITS]
-    limits.append(asked.body.get("generationConfig", {}).get("maxOutputTokens"))
-    assert [limit for limit in limits if limit is not None] == [700 + _ROOM[provider][bool(effort)]]
-    assert asked.violations == []
+            request = model_server.requests[-1]
+            limits = [request.body.get(name) for name in _LIMITS]
+            limits.append(request.body.get("generationConfig", {}).get("maxOutputTokens"))
+            assert [limit for limit in limits if limit is not None] == [700 + _ROOM[provider][bool(effort)]]
+            assert request.violations == []
 
 
 async def test_follow_up_knows_what_was_said_and_done(
-    asked: MockConfigEntry, say: SayFn, model_server: ModelServer
+    row: Row, set_up_first: SetUpFirst, say: SayFn, model_server: ModelServer
 ) -> None:
-    await say("my name is Ada")
-    await say("I would like the kitchen light switched on")
+    for provider in _ACCOUNTS:
+        async with row(provider):
+            await set_up_first(provider)
+            await say("my name is Ada")
+            await say("I would like the kitchen light switched on")
 
-    assert get_speech(await say("what is my name?")) == "Your name is Ada."
-    assert all(request.violations == [] for request in model_server.requests)
+            assert get_speech(await say("what is my name?")) == "Your name is Ada."
+            assert all(request.violations == [] for request in model_server.requests)
 
 
 async def test_facts_are_remembered_by_a_tool_and_known_in_another_conversation(
-    asked: MockConfigEntry, say: SayFn, model_server: ModelServer
+    row: Row, set_up_first: SetUpFirst, say: SayFn, model_server: ModelServer
 ) -> None:
-    kept = get_speech(await say("keep in memory that the bins go out on Friday"))
+    for provider in _ACCOUNTS:
+        async with row(provider):
+            await set_up_first(provider)
 
-    assert kept == "I have put it into my memory."
-    assert get_speech(await say("when do the bins go out?", "another")) == "The bins go out on Friday."
-    assert all(request.violations == [] for request in model_server.requests)
+            confirmation = get_speech(await say("keep in memory that the bins go out on Friday"))
+
+            assert confirmation == "I have put it into my memory."
+            assert get_speech(await say("when do the bins go out?", "another")) == "The bins go out on Friday."
+            assert all(request.violations == [] for request in model_server.requests)
 
 
 @pytest.mark.parametrize(
@@ -213,38 +239,46 @@ async def test_facts_are_remembered_by_a_tool_and_known_in_another_conversation(
 async def test_second_is_heard_within_a_second_of_the_failure(
     *,
     home: HomeAssistant,
-    asked: MockConfigEntry,
-    second: ModelServer,
+    row: Row,
+    set_up_first: SetUpFirst,
+    set_up_second: SetUpSecond,
     say: SayFn,
-    model_server: ModelServer,
     get_agent: Callable[[MockConfigEntry], Agent],
     fault: str | None,
     failed_after: float,
     reason: str,
 ) -> None:
-    await say("my name is Ada")
-    told = async_capture_events(home, EVENT_TURN)
-    if fault:
-        model_server.fault(fault)
-    else:
-        await model_server.stop()
-    began = home.loop.time()
+    for provider in _ACCOUNTS:
+        async with row(provider), build_server() as first_server, build_server() as second_server:
+            entry = await set_up_first(provider, first_server)
+            await set_up_second(provider, second_server)
+            await say("my name is Ada")
+            turns = async_capture_events(home, EVENT_TURN)
+            if fault:
+                first_server.fault(fault)
+            else:
+                await first_server.stop()
+            began = home.loop.time()
 
-    assert get_speech(await say("what is my name?")) == "Your name is Ada."
+            assert get_speech(await say("what is my name?")) == "Your name is Ada."
 
-    assert home.loop.time() - began - failed_after < _HAND_OVER
-    assert get_agent(asked).statistics.time_to_first_token is not None
-    assert [(event.data["route"], event.data["reason"]) for event in told] == [("fallback", reason)]
-    assert [request.violations for request in second.requests] == [[]]
+            assert home.loop.time() - began - failed_after < _HAND_OVER
+            assert get_agent(entry).statistics.time_to_first_token is not None
+            assert [(event.data["route"], event.data["reason"]) for event in turns] == [("fallback", reason)]
+            assert [request.violations for request in second_server.requests] == [[]]
 
 
 async def test_first_goes_on_with_what_the_second_answered(
-    asked: MockConfigEntry, second: ModelServer, say: SayFn, model_server: ModelServer
+    row: Row, set_up_first: SetUpFirst, set_up_second: SetUpSecond, say: SayFn, model_server: ModelServer
 ) -> None:
-    model_server.fault("503", 1)
-    await say("my name is Ada")
-    second.log.clear()
+    for provider in _ACCOUNTS:
+        async with row(provider), build_server() as second_server:
+            await set_up_first(provider)
+            await set_up_second(provider, second_server)
+            model_server.fault("503", 1)
+            await say("my name is Ada")
+            second_server.log.clear()
 
-    assert get_speech(await say("what is my name?")) == "Your name is Ada."
-    assert model_server.requests[-1].violations == []
-    assert second.requests == []
+            assert get_speech(await say("what is my name?")) == "Your name is Ada."
+            assert model_server.requests[-1].violations == []
+            assert second_server.requests == []
