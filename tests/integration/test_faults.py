@@ -18,13 +18,16 @@ from custom_components.windowed_conversation.const import (
 from demo.model_server import FAULTS, ModelServer
 
 from .conftest import SayFn, SetUpFn, get_speech
+from .rows import Row, row
 from .states import get_state
 from .test_turns import window_of
 
-SHORT_TIMEOUTS = {CONF_IDLE_TIMEOUT: 0.3, CONF_TURN_TIMEOUT: 5, CONF_MAX_TOOL_ITERATIONS: 10}
+__all__ = ["row"]
+
+SHORT_TIMEOUTS = {CONF_IDLE_TIMEOUT: 0.3, CONF_TURN_TIMEOUT: 1, CONF_MAX_TOOL_ITERATIONS: 10}
 
 # The expected spoken text for each fault. Faults that a turn survives are not listed.
-HEARD = {
+ERROR_PHRASES = {
     "400": "did not accept the request",
     "401": "did not accept the API key",
     "403": "did not accept the API key",
@@ -66,7 +69,7 @@ SECRET = "the pelican is my secret word"
 
 
 def test_every_fault_of_the_server_is_in_the_table() -> None:
-    assert HEARD.keys() == FAULTS.keys() - {"same_call"}
+    assert ERROR_PHRASES.keys() == FAULTS.keys() - {"same_call"}
 
 
 @pytest.fixture
@@ -75,29 +78,31 @@ async def agent(set_up: SetUpFn):
     return await set_up(**SHORT_TIMEOUTS)
 
 
-@pytest.mark.parametrize("fault", HEARD)
 async def test_fault_is_spoken_and_leaves_no_trace(
-    *, fault: str, agent, say: SayFn, model_server: ModelServer, caplog: pytest.LogCaptureFixture, figure
+    *, row: Row, set_up: SetUpFn, say: SayFn, model_server: ModelServer, caplog: pytest.LogCaptureFixture, figure
 ) -> None:
-    await say("my name is Ada")
-    window = window_of(agent)
-    before = window.messages(), window.stats()
-    caplog.clear()
     caplog.set_level(logging.INFO)
-    model_server.fault(fault, retry_after=7)
+    for fault, phrase in ERROR_PHRASES.items():
+        async with row(fault):
+            entry = await set_up(**SHORT_TIMEOUTS)
+            await say("my name is Ada")
+            window = window_of(entry)
+            before = window.messages(), window.stats()
+            caplog.clear()
+            model_server.fault(fault, retry_after=7)
 
-    result = await say(SECRET)
+            result = await say(SECRET)
 
-    assert HEARD[fault] in get_speech(result)
-    assert result.response.response_type is IntentResponseType.ERROR
-    assert (window.messages(), window.stats()) == before
-    assert figure("last_route") == "error"
-    assert "Traceback" not in caplog.text
-    assert "pelican" not in caplog.text
+            assert phrase in get_speech(result)
+            assert result.response.response_type is IntentResponseType.ERROR
+            assert (window.messages(), window.stats()) == before
+            assert figure("last_route") == "error"
+            assert "Traceback" not in caplog.text
+            assert "pelican" not in caplog.text
 
 
 @pytest.mark.parametrize(
-    ("language", "heard"),
+    ("language", "phrase"),
     [
         ("de-CH", "Das Konto beim Anbieter des Modells hat kein Guthaben mehr."),
         ("fr-CA", "Le compte auprès du fournisseur du modèle n'a plus de crédit."),
@@ -105,19 +110,22 @@ async def test_fault_is_spoken_and_leaves_no_trace(
     ],
 )
 async def test_fault_is_told_in_the_nearest_language(
-    agent, say: SayFn, model_server: ModelServer, language: str, heard: str
+    agent, say: SayFn, model_server: ModelServer, language: str, phrase: str
 ) -> None:
     model_server.fault("quota", 1)
 
-    assert get_speech(await say("tell me a story", language=language)) == heard
+    assert get_speech(await say("tell me a story", language=language)) == phrase
 
 
-@pytest.mark.parametrize("text", ["", "   ", "\n\t", "\x00\x07"])
 async def test_blank_input_is_answered_without_a_request(
-    text: str, agent, say: SayFn, model_server: ModelServer
+    agent, say: SayFn, model_server: ModelServer, subtests: pytest.Subtests
 ) -> None:
-    assert get_speech(await say(text)) == "I did not hear anything."
-    assert model_server.requests == []
+    for text in ("", "   ", "\n\t", "\x00\x07"):
+        with subtests.test(text=text):
+            model_server.log.clear()
+
+            assert get_speech(await say(text)) == "I did not hear anything."
+            assert model_server.requests == []
 
 
 async def test_a_hundred_thousand_characters_are_sent(agent, say: SayFn, model_server: ModelServer) -> None:
@@ -133,12 +141,15 @@ async def test_control_characters_are_omitted_and_emoji_stay(agent, say: SayFn, 
     assert model_server.requests[-1].body["messages"][-1]["content"].endswith("my name is Ada \N{GRINNING FACE}")
 
 
-@pytest.mark.parametrize("conversation_id", [None, "unknown", "01HZZZZZZZZZZZZZZZZZZZZZZZ", "my own conversation"])
-async def test_any_conversation_id_is_answered(conversation_id, agent, say: SayFn) -> None:
-    result = await say("my name is Ada", conversation_id)
+async def test_any_conversation_id_is_answered(row: Row, set_up: SetUpFn, say: SayFn) -> None:
+    for conversation_id in (None, "unknown", "01HZZZZZZZZZZZZZZZZZZZZZZZ", "my own conversation"):
+        async with row(str(conversation_id)):
+            await set_up(**SHORT_TIMEOUTS)
 
-    assert result.response.response_type is IntentResponseType.ACTION_DONE
-    assert "Ada" in get_speech(await say("what is my name?", result.conversation_id))
+            result = await say("my name is Ada", conversation_id)
+
+            assert result.response.response_type is IntentResponseType.ACTION_DONE
+            assert "Ada" in get_speech(await say("what is my name?", result.conversation_id))
 
 
 async def test_expired_id_begins_a_new_conversation(agent, say: SayFn) -> None:
