@@ -1,5 +1,6 @@
 """Tests for changing vendor accounts: reauthentication after a refused key, and reconfiguration that keeps agents."""
 
+from itertools import product
 from typing import Any
 
 from homeassistant.config_entries import SOURCE_REAUTH, ConfigEntryState
@@ -14,16 +15,11 @@ from custom_components.windowed_conversation.const import CONF_API_VERSION, CONF
 from demo.model_server import ModelServer
 
 from .account_forms import reconfigure
-from .account_kinds import AZURE_RESPONSES, CLASSIC_CHAT, CLASSIC_RESPONSES, KINDS, Kind, kind, one_of_each_vendor
+from .account_kinds import AZURE_RESPONSES, CLASSIC_CHAT, CLASSIC_RESPONSES, KINDS, VENDORS, Kind
 from .conftest import SayFn, SetUpFn, Submit, get_speech
+from .rows import Row, row
 
-__all__ = ["kind"]
-
-
-@pytest.fixture
-async def entry(kind: Kind, set_up: SetUpFn, model_server: ModelServer) -> MockConfigEntry:
-    """Return an account of this kind whose agent has the default settings."""
-    return await set_up(account=kind.account(model_server))
+__all__ = ["row"]
 
 
 def reauth_flows(home: HomeAssistant, entry: MockConfigEntry) -> list[Any]:
@@ -32,63 +28,70 @@ def reauth_flows(home: HomeAssistant, entry: MockConfigEntry) -> list[Any]:
 
 
 async def test_key_that_is_refused_in_a_turn_is_asked_for_again(
-    home: HomeAssistant, entry: MockConfigEntry, model_server: ModelServer, say: SayFn
+    home: HomeAssistant, row: Row, set_up: SetUpFn, model_server: ModelServer, say: SayFn
 ) -> None:
-    agents = dict(entry.subentries)
-    await say("my name is Ada")
-    model_server.change(key="new")
-    await say("what is my name?")
-    (flow,) = reauth_flows(home, entry)
-    form = Submit(home, home.config_entries.flow, flow)
+    for kind in KINDS:
+        async with row(kind.name):
+            entry = await set_up(account=kind.account(model_server))
+            agents = dict(entry.subentries)
+            await say("my name is Ada")
+            model_server.change(key="new")
+            await say("what is my name?")
+            (flow,) = reauth_flows(home, entry)
+            form = Submit(home, home.config_entries.flow, flow)
 
-    assert (await form(api_key="wrong"))["errors"] == {"base": "invalid_auth"}
-    done = await form(api_key="new")
+            assert (await form(api_key="wrong"))["errors"] == {"base": "invalid_auth"}
+            done = await form(api_key="new")
 
-    assert (done["type"], done["reason"]) == (FlowResultType.ABORT, "reauth_successful")
-    assert entry.data[CONF_API_KEY] == "new"
-    assert entry.subentries == agents
-    assert "Ada" in get_speech(await say("what is my name?"))
+            assert (done["type"], done["reason"]) == (FlowResultType.ABORT, "reauth_successful")
+            assert entry.data[CONF_API_KEY] == "new"
+            assert entry.subentries == agents
+            assert "Ada" in get_speech(await say("what is my name?"))
 
 
-@one_of_each_vendor
 async def test_only_the_key_changes_when_another_is_asked_for(
-    home: HomeAssistant, entry: MockConfigEntry, kind: Kind, model_server: ModelServer
+    home: HomeAssistant, row: Row, set_up: SetUpFn, model_server: ModelServer
 ) -> None:
-    form = Submit(home, home.config_entries.flow, await entry.start_reauth_flow(home))
-    model_server.change(key="new")
+    for kind in VENDORS:
+        async with row(kind.name):
+            entry = await set_up(account=kind.account(model_server))
+            form = Submit(home, home.config_entries.flow, await entry.start_reauth_flow(home))
+            model_server.change(key="new")
 
-    assert list(form.shown["data_schema"].schema) == [CONF_API_KEY]
-    await form(api_key="new")
+            assert list(form.shown["data_schema"].schema) == [CONF_API_KEY]
+            await form(api_key="new")
 
-    assert entry.data == kind.account(model_server, "new")
+            assert entry.data == kind.account(model_server, "new")
 
 
-@one_of_each_vendor
 async def test_key_that_is_refused_at_set_up_is_asked_for_again(
-    home: HomeAssistant, kind: Kind, set_up: SetUpFn, model_server: ModelServer
+    home: HomeAssistant, row: Row, set_up: SetUpFn, model_server: ModelServer
 ) -> None:
-    model_server.change(key="new")
-    entry = await set_up(account=kind.account(model_server))
-    state = entry.state
-    (flow,) = reauth_flows(home, entry)
+    for kind in VENDORS:
+        async with row(kind.name):
+            model_server.change(key="new")
+            entry = await set_up(account=kind.account(model_server))
+            state = entry.state
+            (flow,) = reauth_flows(home, entry)
 
-    await Submit(home, home.config_entries.flow, flow)(api_key="new")
+            await Submit(home, home.config_entries.flow, flow)(api_key="new")
 
-    assert (state, entry.state) == (ConfigEntryState.LOADED, ConfigEntryState.LOADED)
-    assert entry.data == kind.account(model_server, "new")
+            assert (state, entry.state) == (ConfigEntryState.LOADED, ConfigEntryState.LOADED)
+            assert entry.data == kind.account(model_server, "new")
 
 
-@one_of_each_vendor
 async def test_key_that_only_lists_models_is_refused_again(
-    home: HomeAssistant, kind: Kind, set_up: SetUpFn, model_server: ModelServer
+    home: HomeAssistant, row: Row, set_up: SetUpFn, model_server: ModelServer
 ) -> None:
-    entry = await set_up(account=kind.account(model_server), model="scripted+401")
-    form = Submit(home, home.config_entries.flow, await entry.start_reauth_flow(home))
+    for kind in VENDORS:
+        async with row(kind.name):
+            entry = await set_up(account=kind.account(model_server), model="scripted+401")
+            form = Submit(home, home.config_entries.flow, await entry.start_reauth_flow(home))
 
-    shown = await form(api_key="lists only")
+            shown = await form(api_key="lists only")
 
-    assert shown["errors"] == {"base": "invalid_auth"}
-    assert entry.data == kind.account(model_server)
+            assert shown["errors"] == {"base": "invalid_auth"}
+            assert entry.data == kind.account(model_server)
 
 
 @pytest.mark.parametrize("whose", ["the first", "the one that helps out"])
@@ -105,77 +108,85 @@ async def test_key_is_asked_for_of_the_account_whose_it_is(
             model_server.fault("500")
             other_server.change(key="new")
 
-        said = get_speech(await say("my name is Grace"))
+        answer = get_speech(await say("my name is Grace"))
 
-    asked, left = (mine, other) if whose == "the first" else (other, mine)
-    assert ("Nice to meet you" in said) is (asked is mine)
-    assert len(reauth_flows(home, asked)) == 1
-    assert reauth_flows(home, left) == []
+    refused, accepted = (mine, other) if whose == "the first" else (other, mine)
+    assert ("Nice to meet you" in answer) is (refused is mine)
+    assert len(reauth_flows(home, refused)) == 1
+    assert reauth_flows(home, accepted) == []
     assert [domain for domain, issue in ir.async_get(home).issues if issue.startswith("config_entry_reauth")]
 
 
-@one_of_each_vendor
 async def test_other_address_and_key_are_taken_over(
-    home: HomeAssistant, entry: MockConfigEntry, kind: Kind, say: SayFn
+    home: HomeAssistant, row: Row, set_up: SetUpFn, model_server: ModelServer, say: SayFn
 ) -> None:
-    agents = dict(entry.subentries)
-    await say("my name is Ada")
-    form = await reconfigure(home, entry)
+    for kind in VENDORS:
+        async with row(kind.name):
+            entry = await set_up(account=kind.account(model_server))
+            agents = dict(entry.subentries)
+            await say("my name is Ada")
+            form = await reconfigure(home, entry)
 
-    async with ModelServer(strict=True, key="other") as other:
-        done = await form(**kind.entered(other, "other"))
-        said = get_speech(await say("what is my name?"))
+            async with ModelServer(strict=True, key="other") as other_server:
+                done = await form(**kind.entered(other_server, "other"))
+                answer = get_speech(await say("what is my name?"))
 
-    assert (done["type"], done["reason"]) == (FlowResultType.ABORT, "reconfigure_successful")
-    assert entry.data == kind.account(other, "other")
-    assert entry.subentries == agents
-    assert "Ada" in said
+            assert (done["type"], done["reason"]) == (FlowResultType.ABORT, "reconfigure_successful")
+            assert entry.data == kind.account(other_server, "other")
+            assert entry.subentries == agents
+            assert "Ada" in answer
 
 
-@one_of_each_vendor
 async def test_form_of_a_change_shows_everything_but_the_key(
-    home: HomeAssistant, kind: Kind, set_up: SetUpFn, model_server: ModelServer
+    home: HomeAssistant, row: Row, set_up: SetUpFn, model_server: ModelServer
 ) -> None:
-    form = await reconfigure(home, await set_up(account=kind.account(model_server, "my-secret")))
+    for kind in VENDORS:
+        async with row(kind.name):
+            form = await reconfigure(home, await set_up(account=kind.account(model_server, "my-secret")))
 
-    fields = form.shown["data_schema"].schema
-    shown = [*fields, *fields["advanced"].schema.schema]
-    suggested = [each.description["suggested_value"] for each in shown if each.description]
-    assert kind.account(model_server)["url"] in suggested
-    assert "my-secret" not in str(shown) + str(suggested)
+            fields = form.shown["data_schema"].schema
+            shown = [*fields, *fields["advanced"].schema.schema]
+            suggested = [each.description["suggested_value"] for each in shown if each.description]
+            assert kind.account(model_server)["url"] in suggested
+            assert "my-secret" not in str(shown) + str(suggested)
 
 
-@one_of_each_vendor
-@pytest.mark.parametrize("key", [{}, {CONF_API_KEY: ""}])
 async def test_key_that_is_left_empty_stays(
-    home: HomeAssistant, entry: MockConfigEntry, kind: Kind, model_server: ModelServer, key: dict[str, str]
+    home: HomeAssistant, row: Row, set_up: SetUpFn, model_server: ModelServer
 ) -> None:
-    form = await reconfigure(home, entry)
-    entered = kind.entered(model_server)
-    del entered[CONF_API_KEY]
+    keys: tuple[dict[str, str], ...] = ({}, {CONF_API_KEY: ""})
+    for kind, key in product(VENDORS, keys):
+        async with row(f"{kind.name} {key}"):
+            entry = await set_up(account=kind.account(model_server))
+            form = await reconfigure(home, entry)
+            entered = kind.entered(model_server)
+            del entered[CONF_API_KEY]
 
-    await form(**entered, **key)
+            await form(**entered, **key)
 
-    assert entry.data == kind.account(model_server)
+            assert entry.data == kind.account(model_server)
 
 
-@one_of_each_vendor
 async def test_change_that_does_not_work_changes_nothing(
-    home: HomeAssistant, entry: MockConfigEntry, kind: Kind, model_server: ModelServer
+    home: HomeAssistant, row: Row, set_up: SetUpFn, model_server: ModelServer
 ) -> None:
-    form = await reconfigure(home, entry)
-    model_server.change(key="right")
+    for kind in VENDORS:
+        async with row(kind.name):
+            entry = await set_up(account=kind.account(model_server))
+            form = await reconfigure(home, entry)
+            model_server.change(key="right")
 
-    shown = await form(**kind.entered(model_server, "wrong"))
+            shown = await form(**kind.entered(model_server, "wrong"))
 
-    assert shown["errors"] == {"base": "invalid_auth"}
-    assert entry.data == kind.account(model_server)
+            assert shown["errors"] == {"base": "invalid_auth"}
+            assert entry.data == kind.account(model_server)
 
 
-@pytest.mark.parametrize("kind", [KINDS[0], AZURE_RESPONSES], ids=lambda kind: kind.name, indirect=True)
+@pytest.mark.parametrize("kind", [KINDS[0], AZURE_RESPONSES], ids=lambda kind: kind.name)
 async def test_conversation_goes_on_in_the_other_format(
-    home: HomeAssistant, entry: MockConfigEntry, kind: Kind, model_server: ModelServer, say: SayFn
+    home: HomeAssistant, set_up: SetUpFn, kind: Kind, model_server: ModelServer, say: SayFn
 ) -> None:
+    entry = await set_up(account=kind.account(model_server))
     await say("my name is Ada")
     form = await reconfigure(home, entry)
 
@@ -186,10 +197,10 @@ async def test_conversation_goes_on_in_the_other_format(
     assert model_server.requests[-1].path.endswith("/chat/completions")
 
 
-@pytest.mark.parametrize("kind", [CLASSIC_RESPONSES], ids=lambda kind: kind.name, indirect=True)
 async def test_version_can_be_emptied(
-    home: HomeAssistant, entry: MockConfigEntry, kind: Kind, model_server: ModelServer, say: SayFn
+    home: HomeAssistant, set_up: SetUpFn, model_server: ModelServer, say: SayFn
 ) -> None:
+    entry = await set_up(account=CLASSIC_RESPONSES.account(model_server))
     form = await reconfigure(home, entry)
     entered = AZURE_RESPONSES.entered(model_server)
 
@@ -200,10 +211,11 @@ async def test_version_can_be_emptied(
     assert model_server.requests[-1].path == AZURE_RESPONSES.asked
 
 
-@pytest.mark.parametrize("kind", [CLASSIC_CHAT], ids=lambda kind: kind.name, indirect=True)
 async def test_format_that_the_version_does_not_know_is_refused(
-    home: HomeAssistant, entry: MockConfigEntry, kind: Kind, model_server: ModelServer
+    home: HomeAssistant, set_up: SetUpFn, model_server: ModelServer
 ) -> None:
+    kind = CLASSIC_CHAT
+    entry = await set_up(account=kind.account(model_server))
     form = await reconfigure(home, entry)
 
     shown = await form(**kind.entered(model_server, format="responses"))
