@@ -19,7 +19,8 @@ type Row = Callable[[str], AbstractAsyncContextManager[None]]
 def row(home: HomeAssistant, model_server: ModelServer, subtests: pytest.Subtests) -> Row:
     """Return a function that runs a row of a table as a subtest with the given name.
 
-    The row must use all answers of its script. Its accounts, memory, open flows, and changes to the server end with it.
+    The row must use all answers of its script. Its accounts, memory, open flows, and changes to the server end with it,
+    and the next row finds the server at another address.
     """
 
     @asynccontextmanager
@@ -30,7 +31,10 @@ def row(home: HomeAssistant, model_server: ModelServer, subtests: pytest.Subtest
                 assert list(model_server.answer_script.remaining_answers) == []
             finally:
                 await _remove_accounts(home)
+                # a request on a connection of an earlier row would be repeated when that connection is cut
+                await model_server.stop()
                 model_server.reset()
+                await model_server.start()
 
     return row
 

@@ -29,6 +29,9 @@ from tests.repository_files import TEXTS
 from .account_forms import open_account
 from .conftest import Page, SayFn, Submit
 from .remembered import list_facts
+from .rows import Row, row
+
+__all__ = ["row"]
 
 
 async def test_menu_asks_who_is_to_answer(home: HomeAssistant) -> None:
@@ -113,24 +116,21 @@ async def test_model_can_be_typed(server_form: Submit, model_server: ModelServer
     assert agent.data[CONF_MODEL] == "my-own-model"
 
 
-@pytest.mark.parametrize(
-    ("listed", "chosen"),
-    [
-        (OLLAMA, "llama3.2-vision:11b"),
-        (OPENAI, "gpt-5-mini"),
-        (ROUTER, "openai/gpt-5-mini"),
-        (("nomic-embed-text:latest",), "nomic-embed-text:latest"),
-    ],
-    ids=["ollama", "as openai", "router", "embeddings only"],
-)
 async def test_model_that_can_converse_is_chosen_on_any_server(
-    server_form: Submit, model_server: ModelServer, listed: tuple[str, ...], chosen: str
+    home: HomeAssistant, row: Row, model_server: ModelServer
 ) -> None:
-    model_server.change(models=listed)
+    for name, models, model in (
+        ("ollama", OLLAMA, "llama3.2-vision:11b"),
+        ("as openai", OPENAI, "gpt-5-mini"),
+        ("router", ROUTER, "openai/gpt-5-mini"),
+        ("embeddings only", ("nomic-embed-text:latest",), "nomic-embed-text:latest"),
+    ):
+        async with row(name):
+            model_server.change(models=models)
 
-    form = await server_form(url=model_server.url)
+            form = await (await open_account(home))(url=model_server.url)
 
-    assert form["data_schema"]({})[CONF_MODEL] == chosen
+            assert form["data_schema"]({})[CONF_MODEL] == model
 
 
 async def test_server_without_models_lets_a_model_be_typed_and_the_name_stay_empty(
@@ -158,9 +158,10 @@ async def test_blank_model_is_refused(server_form: Submit, model_server: ModelSe
     assert made["type"] is FlowResultType.CREATE_ENTRY
 
 
-@pytest.mark.parametrize(
-    ("model", "name"),
-    [
+async def test_agent_of_a_compatible_server_is_called_like_its_model(
+    home: HomeAssistant, subtests: pytest.Subtests
+) -> None:
+    for model, name in (
         ("qwen3", "qwen3"),
         ("llama3.2:3b-instruct-q4_K_M", "llama3.2"),
         ("hf.co/bartowski/Llama-3.2-3B-Instruct-GGUF:Q4_K_M", "Llama-3.2-3B-Instruct-GGUF"),
@@ -169,12 +170,9 @@ async def test_blank_model_is_refused(server_form: Submit, model_server: ModelSe
         ("C:\\models\\phi-4.gguf", "phi-4"),
         ("models/", "models/"),
         ("m" * 300, "m" * 60),
-    ],
-)
-async def test_agent_of_a_compatible_server_is_called_like_its_model(
-    home: HomeAssistant, model: str, name: str
-) -> None:
-    assert suggest_agent_name(home, {CONF_PROVIDER: PROVIDER_OPENAI_CHAT}, model) == name
+    ):
+        with subtests.test(model=model):
+            assert suggest_agent_name(home, {CONF_PROVIDER: PROVIDER_OPENAI_CHAT}, model) == name
 
 
 @pytest.mark.parametrize(
@@ -227,9 +225,11 @@ async def test_wrong_key_is_refused(
     assert (await server_form(url=model_server.url, api_key="right"))["step_id"] == "model"
 
 
-@pytest.mark.parametrize(
-    ("fault", "error"),
-    [
+async def test_server_in_trouble_is_told_and_the_form_keeps_its_values(
+    home: HomeAssistant, row: Row, model_server: ModelServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    for fault, error in (
         ("401", "invalid_auth"),
         ("403", "invalid_auth"),
         ("404", "not_compatible"),
@@ -238,27 +238,26 @@ async def test_wrong_key_is_refused(
         ("500", "server_failed"),
         ("html", "server_failed"),
         ("cut_before_headers", "cannot_connect"),
-    ],
-)
-async def test_server_in_trouble_is_told_and_the_form_keeps_its_values(
-    server_form: Submit, model_server: ModelServer, caplog: pytest.LogCaptureFixture, fault: str, error: str
+    ):
+        async with row(fault):
+            caplog.clear()
+            server_form = await open_account(home)
+            model_server.fault(fault, 1)
+
+            form = await server_form(url=model_server.url, api_key="sk-typed")
+
+            (address, key) = form["data_schema"].schema
+            assert form["errors"] == {"base": error}
+            assert address.description == {"suggested_value": model_server.url}
+            assert key.description == {"suggested_value": "sk-typed"}
+            assert "sk-typed" not in caplog.text
+            assert (await server_form(url=model_server.url))["step_id"] == "model"
+
+
+async def test_what_lists_no_models_is_refused(
+    home: HomeAssistant, model_server: ModelServer, page: Page, subtests: pytest.Subtests
 ) -> None:
-    caplog.set_level(logging.DEBUG)
-    model_server.fault(fault, 1)
-
-    form = await server_form(url=model_server.url, api_key="sk-typed")
-
-    (address, key) = form["data_schema"].schema
-    assert form["errors"] == {"base": error}
-    assert address.description == {"suggested_value": model_server.url}
-    assert key.description == {"suggested_value": "sk-typed"}
-    assert "sk-typed" not in caplog.text
-    assert (await server_form(url=model_server.url))["step_id"] == "model"
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
+    answers: list[tuple[Any, ...]] = [
         ("<html><body>Welcome to my router</body></html>", "text/html"),
         ("", "text/plain"),
         ("{", "application/json"),
@@ -271,15 +270,15 @@ async def test_server_in_trouble_is_told_and_the_form_keeps_its_values(
         ('{"data": [null]}', "application/json"),
         ('{"data": [{"id": 1}]}', "application/json"),
         ("not here", "text/plain", 404),
-    ],
-)
-async def test_what_lists_no_models_is_refused(
-    server_form: Submit, model_server: ModelServer, page: Page, answer: tuple[Any, ...]
-) -> None:
-    form = await server_form(url=await page(*answer))
+    ]
+    for answer in answers:
+        with subtests.test(answer=answer):
+            server_form = await open_account(home)
 
-    assert form["errors"] == {"base": "not_compatible"}
-    assert (await server_form(url=model_server.url))["step_id"] == "model"
+            form = await server_form(url=await page(*answer))
+
+            assert form["errors"] == {"base": "not_compatible"}
+            assert (await server_form(url=model_server.url))["step_id"] == "model"
 
 
 async def test_other_key_of_the_same_server_is_another_account(entry, server_form: Submit) -> None:

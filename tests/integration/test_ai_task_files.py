@@ -35,7 +35,6 @@ def find_media(value: Any) -> list[str]:
 
 
 @pytest.mark.parametrize(("kind", "model"), READERS, ids=lambda each: getattr(each, "name", each))
-@pytest.mark.parametrize("name", ["door.jpg", "door.png", "lies.png", "door.webp", "door.gif", "plan.pdf"])
 async def test_file_is_sent_in_each_format(
     *,
     set_up_task: SetUpTask,
@@ -43,54 +42,56 @@ async def test_file_is_sent_in_each_format(
     model_server: ModelServer,
     kind: Kind,
     model: str,
-    name: str,
+    subtests: pytest.Subtests,
 ):
     await set_up_task(kind, model=model)
-    model_server.script(words("Two people."))
+    for name in ("door.jpg", "door.png", "lies.png", "door.webp", "door.gif", "plan.pdf"):
+        with subtests.test(name):
+            model_server.log.clear()
+            model_server.script(words("Two people."))
 
-    assert await generate(attachments=attach(name, mime_type="video/mp4")) == "Two people."
-    assert [record.violations for record in model_server.log.records] == [[]]
-    assert list_media(model_server) == [1]
+            assert await generate(attachments=attach(name, mime_type="video/mp4")) == "Two people."
+            assert [record.violations for record in model_server.log.records] == [[]]
+            assert list_media(model_server) == [1]
 
 
-@pytest.mark.parametrize(
-    ("name", "key"),
-    [
+async def test_file_that_no_model_reads_is_an_error(
+    set_up_task: SetUpTask, generate: Generate, model_server: ModelServer, subtests: pytest.Subtests
+):
+    await set_up_task(KINDS[0], model="gpt-5-mini")
+    for name, key in (
         ("door.heic", "file_not_readable"),
         ("door.mp4", "file_not_readable"),
         ("torn.jpg", "file_not_readable"),
         ("notes.txt", "file_not_readable"),
         ("large.pdf", "file_too_large"),
-    ],
-)
-async def test_file_that_no_model_reads_is_an_error(
-    *, set_up_task: SetUpTask, generate: Generate, model_server: ModelServer, name: str, key: str
-):
-    await set_up_task(KINDS[0], model="gpt-5-mini")
+    ):
+        with subtests.test(name):
+            model_server.log.clear()
 
-    with pytest.raises(HomeAssistantError) as raised:
-        await generate(attachments=attach(name, mime_type="image/jpeg"))
+            with pytest.raises(HomeAssistantError) as error:
+                await generate(attachments=attach(name, mime_type="image/jpeg"))
 
-    assert raised.value.translation_key == key
-    assert [*model_server.log.records] == []
+            assert error.value.translation_key == key
+            assert [*model_server.log.records] == []
 
 
 async def test_compatible_server_gets_no_pdf(set_up_task: SetUpTask, generate: Generate):
     await set_up_task(images=True)
 
-    with pytest.raises(HomeAssistantError) as raised:
+    with pytest.raises(HomeAssistantError) as error:
         await generate(attachments=attach("plan.pdf"))
 
-    assert raised.value.translation_key == "file_not_readable"
+    assert error.value.translation_key == "file_not_readable"
 
 
 async def test_files_are_too_large_together(set_up_task: SetUpTask, generate: Generate):
     await set_up_task(KINDS[0], model="gpt-5-mini")
 
-    with pytest.raises(HomeAssistantError) as raised:
+    with pytest.raises(HomeAssistantError) as error:
         await generate(attachments=attach("long.pdf", "long.pdf"))
 
-    assert raised.value.translation_key == "file_too_large"
+    assert error.value.translation_key == "file_too_large"
 
 
 async def test_only_the_base_name_of_a_file_is_sent(

@@ -8,37 +8,35 @@ from custom_components.windowed_conversation.const import CONF_PROVIDER, PROVIDE
 from custom_components.windowed_conversation.flows.account import VerifiedAccount, async_try_account, parse_base_urls
 from demo.model_server import ModelServer
 
-from .conftest import Submit
+from .account_forms import open_account
+from .rows import Row, row
+
+__all__ = ["row"]
 
 
-@pytest.mark.parametrize(
-    "written",
-    [
-        "{address}",
-        "{address}/",
-        " {address}/v1 ",
-        "{address}/v1/",
-        "{address}/v1/chat/completions",
-        "{address}/v1/responses",
-        "{address}/v1/models?limit=1#first",
-        "{address}/chat/completions",
+async def test_address_is_found_however_it_is_written(home: HomeAssistant, row: Row, model_server: ModelServer) -> None:
+    for template in (
+        "http://{host}",
+        "http://{host}/",
+        " http://{host}/v1 ",
+        "http://{host}/v1/",
+        "http://{host}/v1/chat/completions",
+        "http://{host}/v1/responses",
+        "http://{host}/v1/models?limit=1#first",
+        "http://{host}/chat/completions",
         "{host}",
-    ],
-)
-async def test_address_is_found_however_it_is_written(
-    server_form: Submit, model_server: ModelServer, written: str
-) -> None:
-    address = model_server.address
-    await server_form(url=written.format(address=address, host=address.removeprefix("http://")))
+    ):
+        async with row(template):
+            server_form = await open_account(home)
+            await server_form(url=template.format(host=model_server.address.removeprefix("http://")))
 
-    made = await server_form(name="Ada", model="scripted")
+            made = await server_form(name="Ada", model="scripted")
 
-    assert made["result"].data[CONF_URL] == model_server.url
+            assert made["result"].data[CONF_URL] == model_server.url
 
 
-@pytest.mark.parametrize(
-    ("entered", "has_key", "urls"),
-    [
+def test_missing_scheme_is_the_one_of_a_home_or_of_the_internet(subtests: pytest.Subtests) -> None:
+    for text, has_key, urls in (
         ("192.168.1.10:11434", True, ["http://192.168.1.10:11434"]),
         ("100.101.102.103:8080/v1", True, ["http://100.101.102.103:8080/v1"]),
         ("localhost:1234", False, ["http://localhost:1234"]),
@@ -52,12 +50,14 @@ async def test_address_is_found_however_it_is_written(
         ("http://api.example.com", True, ["http://api.example.com"]),
         ("HTTPS://api.example.com/api/v1/models", True, ["https://api.example.com/api/v1"]),
         ("https://api.example.com/models", True, ["https://api.example.com/models"]),
-        ("https://example.openai.azure.com/openai/v1/responses?api-version=1", True,
-         ["https://example.openai.azure.com/openai/v1"]),
-    ],
-)  # fmt: skip
-def test_missing_scheme_is_the_one_of_a_home_or_of_the_internet(entered: str, has_key: bool, urls: list[str]) -> None:
-    assert parse_base_urls(entered, has_key=has_key) == urls
+        (
+            "https://example.openai.azure.com/openai/v1/responses?api-version=1",
+            True,
+            ["https://example.openai.azure.com/openai/v1"],
+        ),
+    ):
+        with subtests.test(text=text, has_key=has_key):
+            assert parse_base_urls(text, has_key=has_key) == urls
 
 
 async def test_server_without_encryption_is_found_where_the_scheme_is_unknown(
@@ -71,9 +71,10 @@ async def test_server_without_encryption_is_found_where_the_scheme_is_unknown(
     assert tried.data[CONF_URL] == model_server.url
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
+async def test_what_is_no_address_is_refused(
+    home: HomeAssistant, model_server: ModelServer, subtests: pytest.Subtests
+) -> None:
+    for url in (
         "",
         "my server",
         "https//localhost/v1",
@@ -89,10 +90,11 @@ async def test_server_without_encryption_is_found_where_the_scheme_is_unknown(
         "http://local\x07host/v1",
         "http://127.0.0.256/v1",
         "http://-\N{SNOWMAN}-/v1",
-    ],
-)
-async def test_what_is_no_address_is_refused(server_form: Submit, model_server: ModelServer, url: str) -> None:
-    form = await server_form(url=url)
+    ):
+        with subtests.test(url=url):
+            server_form = await open_account(home)
 
-    assert form["errors"] == {CONF_URL: "invalid_url"}
-    assert (await server_form(url=model_server.url))["step_id"] == "model"
+            form = await server_form(url=url)
+
+            assert form["errors"] == {CONF_URL: "invalid_url"}
+            assert (await server_form(url=model_server.url))["step_id"] == "model"
