@@ -61,53 +61,57 @@ async def refusal_of_command(action: str, visitor: Visitor, fields: dict[str, An
 ALL_ACTIONS = READING | CHANGING | MEMORY_ACTIONS | TURN_ACTIONS
 
 
-@pytest.fixture
-async def spoken(entry: MockConfigEntry, say: SayFn) -> None:
-    """Set up an account with a conversation of an unknown speaker."""
-    await say("the word is pelican")
-
-
 @pytest.mark.parametrize("group", [None, GROUP_ID_READ_ONLY])
-@pytest.mark.parametrize("action", ALL_ACTIONS)
 async def test_command_refuses_whom_its_action_refuses(
-    home: HomeAssistant, spoken: None, visit: Visit, action: str, group: str | None
+    *,
+    home: HomeAssistant,
+    entry: MockConfigEntry,
+    visit: Visit,
+    say: SayFn,
+    subtests: pytest.Subtests,
+    group: str | None,
 ) -> None:
     visitor = await visit("Grace", group)
-    target = {} if action in MEMORY_ACTIONS | TURN_ACTIONS else {"entity_id": AGENT}
+    await say("the word is pelican")
 
-    by_action = await refusal_of_action(home, action, visitor, ALL_ACTIONS[action])
+    for action, fields in ALL_ACTIONS.items():
+        with subtests.test(action):
+            target = {} if action in MEMORY_ACTIONS | TURN_ACTIONS else {"entity_id": AGENT}
 
-    assert await refusal_of_command(action, visitor, target | ALL_ACTIONS[action]) == by_action
+            by_action = await refusal_of_action(home, action, visitor, fields)
+
+            assert await refusal_of_command(action, visitor, target | fields) == by_action
 
 
-@pytest.mark.parametrize("action", ["list_conversations", "list_turns", "recall"])
 async def test_command_returns_the_response_of_its_action(
-    home: HomeAssistant, entry: MockConfigEntry, visit: Visit, say: SayFn, action: str
+    home: HomeAssistant, entry: MockConfigEntry, visit: Visit, say: SayFn, subtests: pytest.Subtests
 ) -> None:
     ada = await visit()
     await say("the word is pelican", "mine", context=ada.context)
     await act(home, "remember", ada.context, text="The bins go out on Friday")
     await flush_store(home)
 
-    by_action = await act(home, action, ada.context, entity_id=None)
-    result = await ada.call(action)
+    for action in ("list_conversations", "list_turns", "recall"):
+        with subtests.test(action):
+            by_action = await act(home, action, ada.context, entity_id=None)
+            result = await ada.call(action)
 
-    assert [each for each in result if each != "conversations"] == [
-        each for each in by_action if each != "conversations"
-    ]
-    assert len(str(result)) == pytest.approx(len(str(by_action)), abs=10)
+            assert [each for each in result if each != "conversations"] == [
+                each for each in by_action if each != "conversations"
+            ]
+            assert len(str(result)) == pytest.approx(len(str(by_action)), abs=10)
 
 
 @pytest.mark.parametrize("group", [GROUP_ID_USER, GROUP_ID_ADMIN])
-@pytest.mark.parametrize("command", DETAILS)
 async def test_command_finds_no_conversation_of_another_person(
-    entry: MockConfigEntry, visit: Visit, say: SayFn, command: str, group: str
+    entry: MockConfigEntry, visit: Visit, say: SayFn, subtests: pytest.Subtests, group: str
 ) -> None:
     ada, grace = await visit("Ada"), await visit("Grace", group)
     await say("the word is herring", "adas", context=ada.context)
 
-    with pytest.raises(Refused, match="unknown_conversation"):
-        await grace.call(command, entity_id=AGENT, conversation_id="adas", **DETAILS[command])
+    for command, fields in DETAILS.items():
+        with subtests.test(command), pytest.raises(Refused, match="unknown_conversation"):
+            await grace.call(command, entity_id=AGENT, conversation_id="adas", **fields)
 
 
 async def test_list_has_own_conversations_and_those_of_nobody(
@@ -163,24 +167,26 @@ async def test_overview_names_a_closed_account(home: HomeAssistant, entry: MockC
     assert (overview["closed_accounts"], overview["agents"]) == ([entry.title], [])
 
 
-@pytest.mark.parametrize("command", ["overview", "conversations", "recent_turns", "list_conversations", "list_turns"])
 async def test_command_answers_when_no_account_is_loaded(
-    home: HomeAssistant, entry: MockConfigEntry, visit: Visit, command: str
+    home: HomeAssistant, entry: MockConfigEntry, visit: Visit, subtests: pytest.Subtests
 ) -> None:
     admin = await visit("Ada", GROUP_ID_ADMIN)
     await home.config_entries.async_unload(entry.entry_id)
 
-    assert await admin.call(command)
+    for command in ("overview", "conversations", "recent_turns", "list_conversations", "list_turns"):
+        with subtests.test(command):
+            assert await admin.call(command)
 
 
 async def test_conversation_has_the_parts_of_its_requests(entry: MockConfigEntry, visit: Visit, say: SayFn) -> None:
     ada = await visit()
     await say("the word is herring", "adas", context=ada.context)
 
-    opened = await ada.call("conversation", entity_id=AGENT, conversation_id="adas")
+    conversation = await ada.call("conversation", entity_id=AGENT, conversation_id="adas")
 
-    assert opened["weight"]["instructions"] > 0
-    assert opened["figures"]["tokens"] == opened["exchanges"][0]["tokens"] == opened["figures"]["newest_tokens"]
+    assert conversation["weight"]["instructions"] > 0
+    figures = conversation["figures"]
+    assert figures["tokens"] == conversation["exchanges"][0]["tokens"] == figures["newest_tokens"]
 
 
 async def test_conversation_is_read_on_from_an_exchange(entry: MockConfigEntry, visit: Visit, say: SayFn) -> None:
@@ -213,16 +219,15 @@ async def test_next_trim_evicts_the_exchanges_that_the_page_names(set_up: SetUpF
     await set_up(**{CONF_HISTORY_TOKENS: 300})
     ada = await visit()
     conversation = {"entity_id": AGENT, "conversation_id": "adas"}
-    opened: dict[str, Any] = {}
+    before: dict[str, Any] = {}
     after: dict[str, Any] = {"figures": {"trims": 0}}
     while not after["figures"]["trims"]:
-        opened = after
+        before = after
         await say("the word is herring", "adas", context=ada.context)
         after = await ada.call("conversation", **conversation)
 
-    before = {each["number"] for each in opened["exchanges"]}
-    left = before - {each["number"] for each in after["exchanges"]}
-    assert left == set(opened["leaves_first"])
+    numbers = [{each["number"] for each in page["exchanges"]} for page in (before, after)]
+    assert numbers[0] - numbers[1] == set(before["leaves_first"])
 
 
 async def answer_with_a_tool(model_server: ModelServer, say: SayFn, ada: Visitor) -> None:
@@ -238,13 +243,13 @@ async def test_request_of_a_recent_turn_is_shown_to_the_speaker_though_no_record
     ada = await visit()
     await answer_with_a_tool(model_server, say, ada)
 
-    turn = (await ada.call("recent_turns"))["turns"][0]
-    shown = await ada.call("get_turn", turn_id=turn["turn_id"], request=2)
+    row = (await ada.call("recent_turns"))["turns"][0]
+    turn = await ada.call("get_turn", turn_id=row["turn_id"], request=2)
 
-    assert shown["sent"]["messages"][-1]["role"] == "tool"
-    assert "rather dark" in shown["said"]
-    assert turn["said"] == shown["said"][:100]
-    assert [each["planned_tokens"] > 0 for each in shown["attempts"]] == [True, True]
+    assert turn["sent"]["messages"][-1]["role"] == "tool"
+    assert "rather dark" in turn["said"]
+    assert row["said"] == turn["said"][:100]
+    assert [each["planned_tokens"] > 0 for each in turn["attempts"]] == [True, True]
 
 
 async def test_context_of_a_recent_turn_has_the_speaker_and_the_facts(
