@@ -1,6 +1,6 @@
 """Tests for the provider's web search, for each vendor: what is heard, shown, reported, kept, and sent again."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 import json
 import re
 from typing import Any
@@ -35,9 +35,12 @@ from demo.model_server import ModelServer, call, searched, words
 
 from .conftest import SayFn, SetUpFn, get_speech, until
 from .dashboard import PipelineClient, ending, streamed
+from .rows import Row, row
 from .satellite import Ask, Heard, press
-from .test_hand_over import PROMISE, Gate, answers, gate  # noqa: F401 - fixtures
+from .test_hand_over import PROMISE, Gate, answers, gate
 from .test_turns import window_of
+
+__all__ = ["answers", "gate", "row"]
 
 # The provider, the account data that selects its format, the path of the server's URL, and the model.
 _VENDORS: dict[str, tuple[str, dict[str, str], str, str]] = {
@@ -49,16 +52,13 @@ _VENDORS: dict[str, tuple[str, dict[str, str], str, str]] = {
 _QUESTION = "search the web for tulips"
 _ANSWER = "I will look that up. There is good news about tulips. Experts agree."
 _PAGE = "https://news.example/tulips_(today)?id=1&lang=en"
-_URL_PATTERN = re.compile(r"https?:|www\.|\]\(|\.example")
+_RECORD_AND_CITY = {CONF_RECORD: "full", CONF_WEB_SEARCH_CITY: "Bern"}
 
-
-@pytest.fixture(params=list(_VENDORS))
-def vendor(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
+type SetUpSearch = Callable[..., Coroutine[Any, Any, MockConfigEntry]]
 
 
 @pytest.fixture
-def set_up_search(set_up: SetUpFn, model_server: ModelServer) -> Callable[..., Any]:
+def set_up_search(set_up: SetUpFn, model_server: ModelServer) -> SetUpSearch:
     """Return a function that sets up a vendor's account with a searching agent."""
 
     async def set_up_search(vendor: str, **agent: Any) -> MockConfigEntry:
@@ -71,11 +71,10 @@ def set_up_search(set_up: SetUpFn, model_server: ModelServer) -> Callable[..., A
     return set_up_search
 
 
-@pytest.fixture
-async def entry(vendor: str, set_up_search: Callable[..., Any]) -> MockConfigEntry:
-    """Return an account whose agent searches the web and records whole turns."""
-    account: MockConfigEntry = await set_up_search(vendor, **{CONF_RECORD: "full", CONF_WEB_SEARCH_CITY: "Bern"})
-    return account
+@pytest.fixture(params=list(_VENDORS))
+async def entry(request: pytest.FixtureRequest, set_up_search: SetUpSearch) -> MockConfigEntry:
+    """Return an account of each vendor whose agent searches the web and records whole turns."""
+    return await set_up_search(request.param, **_RECORD_AND_CITY)
 
 
 def list_violations(model_server: ModelServer) -> list[Any]:
@@ -88,121 +87,143 @@ async def test_text_to_speech_hears_the_answer_without_urls(ask: Ask, model_serv
 
 
 async def test_filler_is_heard_while_a_search_runs(heard: Heard, ask: Ask, model_server: ModelServer) -> None:
-    model_server.change(search_delay=0.3, latency=0.3)
+    model_server.change(search_delay=0.05, latency=0.3)
 
     assert await ask(_QUESTION) == f"One moment. {_ANSWER}"
 
 
-@pytest.mark.parametrize("vendor", ["openai"])
+@pytest.mark.parametrize("entry", ["openai"], indirect=True)
 async def test_sentence_before_a_search_is_heard_while_it_runs(
     heard: Heard, ask: Ask, model_server: ModelServer
 ) -> None:
-    model_server.change(search_delay=0.5)
+    model_server.change(search_delay=0.05)
 
     assert await ask(_QUESTION) == _ANSWER
     assert heard.pieces[0].strip() == "I will look that up."
 
 
 async def test_dialog_shows_the_answer_once_and_the_sources_in_its_details(
-    home: HomeAssistant, entry: MockConfigEntry, hass_ws_client
+    home: HomeAssistant, row: Row, set_up_search: SetUpSearch, hass_ws_client
 ) -> None:
     dashboard = PipelineClient(await hass_ws_client(home))
-    pipeline = await dashboard.create(prefer_local_intents=False)
+    for vendor in _VENDORS:
+        async with row(vendor):
+            await set_up_search(vendor, **_RECORD_AND_CITY)
+            pipeline = await dashboard.create(prefer_local_intents=False)
 
-    events = await dashboard.run(pipeline, _QUESTION)
+            events = await dashboard.run(pipeline, _QUESTION)
 
-    spoken = ending(events)["intent_output"]["response"]["speech"]["plain"]["speech"]
-    deltas = [event["data"].get("chat_log_delta", {}) for event in events if event["type"] == "intent-progress"]
-    (shown,) = [delta for delta in deltas if delta.get("role") == "tool_result"]
-    assert spoken == "".join(streamed(events)) == _ANSWER
-    assert [delta["role"] for delta in deltas if "role" in delta] == ["assistant", "tool_result"]
-    assert shown["tool_name"] == "web_search"
-    assert _PAGE in [source["url"] for source in shown["result"]["data"]["sources"]]
+            spoken = ending(events)["intent_output"]["response"]["speech"]["plain"]["speech"]
+            deltas = [event["data"].get("chat_log_delta", {}) for event in events if event["type"] == "intent-progress"]
+            (shown,) = [delta for delta in deltas if delta.get("role") == "tool_result"]
+            assert spoken == "".join(streamed(events)) == _ANSWER
+            assert [delta["role"] for delta in deltas if "role" in delta] == ["assistant", "tool_result"]
+            assert shown["tool_name"] == "web_search"
+            assert _PAGE in [source["url"] for source in shown["result"]["data"]["sources"]]
 
 
 async def test_sources_are_in_the_chat_log_and_in_no_window(
-    home: HomeAssistant, entry: MockConfigEntry, say: SayFn
+    home: HomeAssistant, row: Row, set_up_search: SetUpSearch, say: SayFn
 ) -> None:
-    result = await say(_QUESTION, None)
-    with (
-        async_get_chat_session(home, result.conversation_id) as session,
-        conversation.async_get_chat_log(home, session) as chat_log,
-    ):
-        *_, answer, called, found = chat_log.content
+    for vendor in _VENDORS:
+        async with row(vendor):
+            entry = await set_up_search(vendor, **_RECORD_AND_CITY)
+            result = await say(_QUESTION, None)
+            with (
+                async_get_chat_session(home, result.conversation_id) as session,
+                conversation.async_get_chat_log(home, session) as chat_log,
+            ):
+                *_, answer, called, found = chat_log.content
 
-    assert isinstance(answer, AssistantContent)
-    assert answer.content == get_speech(result) == _ANSWER
-    assert isinstance(called, AssistantContent)
-    assert [each.external for each in called.tool_calls or ()] == [True]
-    assert isinstance(found, ToolResultContent)
-    assert ".example" not in str(window_of(entry).messages())
+            assert isinstance(answer, AssistantContent)
+            assert answer.content == get_speech(result) == _ANSWER
+            assert isinstance(called, AssistantContent)
+            assert [each.external for each in called.tool_calls or ()] == [True]
+            assert isinstance(found, ToolResultContent)
+            assert ".example" not in str(window_of(entry).messages())
 
 
 async def test_event_and_record_have_the_sources_and_the_number_of_searches(
-    home: HomeAssistant, entry: MockConfigEntry, say: SayFn
+    home: HomeAssistant, row: Row, set_up_search: SetUpSearch, say: SayFn
 ) -> None:
-    events = async_capture_events(home, EVENT_TURN)
-    await say(_QUESTION)
-    turn_id = events[0].data["turn_id"]
-    turn: Any = await home.services.async_call(
-        DOMAIN, "get_turn", {"turn_id": turn_id}, blocking=True, return_response=True
-    )
+    for vendor in _VENDORS:
+        async with row(vendor):
+            await set_up_search(vendor, **_RECORD_AND_CITY)
+            events = async_capture_events(home, EVENT_TURN)
+            await say(_QUESTION, vendor)
+            turn_id = events[0].data["turn_id"]
+            turn: Any = await home.services.async_call(
+                DOMAIN, "get_turn", {"turn_id": turn_id}, blocking=True, return_response=True
+            )
 
-    (searched_call,) = turn["tool_calls"]
-    assert events[0].data["usage"]["searches"] == turn["usage"]["searches"] == 1
-    assert _PAGE in [source["url"] for source in events[0].data["sources"]]
-    assert json.loads(searched_call["result"])["sources"] == events[0].data["sources"]
+            (searched_call,) = turn["tool_calls"]
+            assert events[0].data["usage"]["searches"] == turn["usage"]["searches"] == 1
+            assert _PAGE in [source["url"] for source in events[0].data["sources"]]
+            assert json.loads(searched_call["result"])["sources"] == events[0].data["sources"]
 
 
 async def test_next_turn_is_valid_and_has_no_results_of_the_search(
-    entry: MockConfigEntry, say: SayFn, model_server: ModelServer
+    row: Row, set_up_search: SetUpSearch, say: SayFn, model_server: ModelServer
 ) -> None:
-    await say(_QUESTION)
-    await say("hello")
+    for vendor in _VENDORS:
+        async with row(vendor):
+            await set_up_search(vendor, **_RECORD_AND_CITY)
+            await say(_QUESTION, vendor)
+            await say("hello", vendor)
 
-    sent = json.dumps(model_server.requests[-1].body)
-    assert list_violations(model_server) == []
-    assert "There is good news about tulips" in sent
-    assert len(sent) < 1.3 * len(json.dumps(model_server.requests[0].body))
-    assert not re.search(r"news\.example|web_search_tool_result|toolResponse", sent)
+            sent = json.dumps(model_server.requests[-1].body)
+            assert list_violations(model_server) == []
+            assert "There is good news about tulips" in sent
+            assert len(sent) < 1.3 * len(json.dumps(model_server.requests[0].body))
+            assert not re.search(r"news\.example|web_search_tool_result|toolResponse", sent)
 
 
 async def test_search_before_an_own_tool_is_whole_in_the_turn_and_gone_after_it(
-    home: HomeAssistant, entry: MockConfigEntry, say: SayFn, model_server: ModelServer
+    home: HomeAssistant, row: Row, set_up_search: SetUpSearch, say: SayFn, model_server: ModelServer
 ) -> None:
-    model_server.script(searched("tulips", "They bloom. ") + call("HassTurnOn", name="kitchen light"), words("Done."))
+    for vendor in _VENDORS:
+        async with row(vendor):
+            await set_up_search(vendor, **_RECORD_AND_CITY)
+            home.states.async_set("input_boolean.kitchen", "off")
+            model_server.script(
+                searched("tulips", "They bloom. ") + call("HassTurnOn", name="kitchen light"), words("Done.")
+            )
 
-    result = await say("look up tulips and turn on the kitchen light")
-    await say("hello")
+            result = await say("look up tulips and turn on the kitchen light", vendor)
+            await say("hello", vendor)
 
-    assert home.states.is_state("input_boolean.kitchen", "on")
-    assert get_speech(result) == "Done."
-    assert list_violations(model_server) == []
-    assert not re.search(r"web_search_tool_result|toolResponse", json.dumps(model_server.requests[-1].body))
+            assert home.states.is_state("input_boolean.kitchen", "on")
+            assert get_speech(result) == "Done."
+            assert list_violations(model_server) == []
+            assert not re.search(r"web_search_tool_result|toolResponse", json.dumps(model_server.requests[-1].body))
 
 
-@pytest.mark.parametrize(("vendor", "kept"), [("anthropic", "web_search_tool_result"), ("gemini", "toolResponse")])
+@pytest.mark.parametrize(
+    ("entry", "result"), [("anthropic", "web_search_tool_result"), ("gemini", "toolResponse")], indirect=["entry"]
+)
 async def test_results_of_a_search_go_back_in_the_request_after_a_tool(
-    entry: MockConfigEntry, say: SayFn, model_server: ModelServer, kept: str
+    entry: MockConfigEntry, say: SayFn, model_server: ModelServer, result: str
 ) -> None:
     model_server.script(searched("tulips", "They bloom. ") + call("HassTurnOn", name="kitchen light"), words("Done."))
 
     await say("look up tulips and turn on the kitchen light")
 
-    assert kept in json.dumps(model_server.requests[1].body)
+    assert result in json.dumps(model_server.requests[1].body)
 
 
 async def test_last_request_of_a_tool_loop_forbids_calls_and_is_valid(
-    set_up_search: Callable[..., Any], vendor: str, say: SayFn, model_server: ModelServer
+    row: Row, set_up_search: SetUpSearch, say: SayFn, model_server: ModelServer
 ) -> None:
-    await set_up_search(vendor, max_tool_iterations=1)
-    model_server.script(searched("tulips") + call("HassTurnOn", name="kitchen light"), words("Done."))
+    for vendor in _VENDORS:
+        async with row(vendor):
+            await set_up_search(vendor, max_tool_iterations=1)
+            model_server.script(searched("tulips") + call("HassTurnOn", name="kitchen light"), words("Done."))
 
-    assert get_speech(await say("look up tulips and turn on the kitchen light")) == "Done."
-    assert list_violations(model_server) == []
+            assert get_speech(await say("look up tulips and turn on the kitchen light", vendor)) == "Done."
+            assert list_violations(model_server) == []
 
 
-@pytest.mark.parametrize("vendor", ["anthropic"])
+@pytest.mark.parametrize("entry", ["anthropic"], indirect=True)
 async def test_paused_answer_goes_on_as_one_answer(
     home: HomeAssistant, entry: MockConfigEntry, say: SayFn, model_server: ModelServer
 ) -> None:
@@ -217,7 +238,7 @@ async def test_paused_answer_goes_on_as_one_answer(
     assert (events[0].data["requests"], events[0].data["usage"]["searches"]) == (1, 1)
 
 
-@pytest.mark.parametrize("vendor", ["anthropic"])
+@pytest.mark.parametrize("entry", ["anthropic"], indirect=True)
 async def test_answer_that_is_paused_again_and_again_is_an_error(
     entry: MockConfigEntry, say: SayFn, model_server: ModelServer
 ) -> None:
@@ -231,55 +252,64 @@ async def test_answer_that_is_paused_again_and_again_is_an_error(
 
 
 async def test_ten_turns_with_searches_teach_no_wrong_sizes(
-    entry: MockConfigEntry, say: SayFn, get_agent: Callable[[MockConfigEntry], Agent], model_server: ModelServer
+    row: Row, set_up_search: SetUpSearch, say: SayFn, get_agent: Callable[[MockConfigEntry], Agent]
 ) -> None:
-    for number in range(3):
-        await say(f"hello number {number}")
-    before = get_agent(entry).counter.count("There is good news about tulips. Experts agree. " * 20)
-    for number in range(10):
-        await say(f"search the web for tulip number {number}")
-    after = get_agent(entry).counter.count("There is good news about tulips. Experts agree. " * 20)
+    for vendor in _VENDORS:
+        async with row(vendor):
+            entry = await set_up_search(vendor, **_RECORD_AND_CITY)
+            for number in range(3):
+                await say(f"hello number {number}", vendor)
+            before = get_agent(entry).counter.count("There is good news about tulips. Experts agree. " * 20)
+            for number in range(10):
+                await say(f"search the web for tulip number {number}", vendor)
+            after = get_agent(entry).counter.count("There is good news about tulips. Experts agree. " * 20)
 
-    stats, model = window_of(entry).stats(), get_agent(entry).model
-    assert model is not None
-    assert after == pytest.approx(before, rel=0.03)
-    assert stats.current_tokens < 1500
-    assert model.size.readable_tokens is None
+            stats, model = window_of(entry).stats(), get_agent(entry).model
+            assert model is not None
+            assert after == pytest.approx(before, rel=0.03)
+            assert stats.current_tokens < 1500
+            assert model.size.readable_tokens is None
 
 
-async def test_search_of_many_seconds_is_not_cut_by_the_idle_timeout(
-    set_up_search: Callable[..., Any], vendor: str, say: SayFn, model_server: ModelServer
+async def test_search_longer_than_the_idle_timeout_is_not_cut(
+    row: Row, set_up_search: SetUpSearch, say: SayFn, model_server: ModelServer
 ) -> None:
-    await set_up_search(vendor, **{CONF_IDLE_TIMEOUT: 1})
-    model_server.change(search_delay=0.4)
+    for vendor in _VENDORS:
+        async with row(vendor):
+            await set_up_search(vendor, **{CONF_IDLE_TIMEOUT: 0.1})
+            model_server.change(search_delay=0.06)
 
-    assert get_speech(await say(_QUESTION)) == _ANSWER
+            assert get_speech(await say(_QUESTION, vendor)) == _ANSWER
 
 
 async def test_location_is_country_time_zone_and_city_but_never_coordinates(
-    home: HomeAssistant, set_up_search: Callable[..., Any], vendor: str, say: SayFn, model_server: ModelServer
+    *, home: HomeAssistant, row: Row, set_up_search: SetUpSearch, say: SayFn, model_server: ModelServer
 ) -> None:
     await home.config.async_update(country="CH", latitude=46.94809, longitude=7.44744, time_zone="Europe/Zurich")
-    await set_up_search(vendor, **{CONF_WEB_SEARCH_CITY: "Bern"})
-    await say(_QUESTION)
+    for vendor in _VENDORS:
+        async with row(vendor):
+            await set_up_search(vendor, **{CONF_WEB_SEARCH_CITY: "Bern"})
+            await say(_QUESTION, vendor)
 
-    sent = json.dumps(model_server.requests[0].body)
-    location = {"type": "approximate", "country": "CH", "city": "Bern", "timezone": "Europe/Zurich"}
-    assert (json.dumps(location) in sent) == (vendor != "gemini")
-    assert "46.9" not in sent
+            sent = json.dumps(model_server.requests[0].body)
+            location = {"type": "approximate", "country": "CH", "city": "Bern", "timezone": "Europe/Zurich"}
+            assert (json.dumps(location) in sent) == (vendor != "gemini")
+            assert "46.9" not in sent
 
 
 async def test_agent_without_the_option_offers_no_search(
-    set_up_search: Callable[..., Any], vendor: str, say: SayFn, model_server: ModelServer
+    row: Row, set_up_search: SetUpSearch, say: SayFn, model_server: ModelServer
 ) -> None:
-    await set_up_search(vendor, **{CONF_WEB_SEARCH: False})
+    for vendor in _VENDORS:
+        async with row(vendor):
+            await set_up_search(vendor, **{CONF_WEB_SEARCH: False})
 
-    assert get_speech(await say(_QUESTION)) == "I cannot search the web."
-    assert not re.search('"web_search|googleSearch', json.dumps(model_server.requests[0].body))
+            assert get_speech(await say(_QUESTION, vendor)) == "I cannot search the web."
+            assert not re.search('"web_search|googleSearch', json.dumps(model_server.requests[0].body))
 
 
 async def test_gemini_2_5_searches_only_without_own_tools(
-    set_up_search: Callable[..., Any], say: SayFn, model_server: ModelServer
+    set_up_search: SetUpSearch, say: SayFn, model_server: ModelServer
 ) -> None:
     await set_up_search("gemini", **{CONF_MODEL: "gemini-2.5-flash"})
 
@@ -288,16 +318,18 @@ async def test_gemini_2_5_searches_only_without_own_tools(
 
 
 async def test_agent_without_tools_searches(
-    set_up_search: Callable[..., Any], vendor: str, say: SayFn, model_server: ModelServer
+    row: Row, set_up_search: SetUpSearch, say: SayFn, model_server: ModelServer
 ) -> None:
-    await set_up_search(vendor, llm_hass_api=[])
+    for vendor in _VENDORS:
+        async with row(vendor):
+            await set_up_search(vendor, llm_hass_api=[])
 
-    assert get_speech(await say(_QUESTION)).endswith("There is good news about tulips. Experts agree.")
-    assert list_violations(model_server) == []
+            assert get_speech(await say(_QUESTION, vendor)).endswith("There is good news about tulips. Experts agree.")
+            assert list_violations(model_server) == []
 
 
 async def test_search_with_effort_none_is_sent_with_an_effort_that_allows_it(
-    set_up_search: Callable[..., Any], say: SayFn, model_server: ModelServer
+    set_up_search: SetUpSearch, say: SayFn, model_server: ModelServer
 ) -> None:
     await set_up_search("openai", **{CONF_MODEL: "gpt-5-mini", "effort": "none"})
 
@@ -306,24 +338,27 @@ async def test_search_with_effort_none_is_sent_with_an_effort_that_allows_it(
 
 
 async def test_pipeline_answer_after_a_turn_with_sources_enters_the_window_once(
-    home: HomeAssistant, entry: MockConfigEntry, hass_ws_client, model_server: ModelServer
+    home: HomeAssistant, row: Row, set_up_search: SetUpSearch, hass_ws_client, model_server: ModelServer
 ) -> None:
     dashboard = PipelineClient(await hass_ws_client(home))
-    pipeline = await dashboard.create(prefer_local_intents=True)
-    first = await dashboard.run(pipeline, _QUESTION)
-    conversation_id = ending(first)["intent_output"]["conversation_id"]
-    await dashboard.run(pipeline, "turn on kitchen light", conversation_id)
-    await dashboard.run(pipeline, "tell me a story", conversation_id)
-    await dashboard.run(pipeline, "tell me a story", conversation_id)
+    for vendor in _VENDORS:
+        async with row(vendor):
+            entry = await set_up_search(vendor, **_RECORD_AND_CITY)
+            pipeline = await dashboard.create(prefer_local_intents=True)
+            first = await dashboard.run(pipeline, _QUESTION)
+            conversation_id = ending(first)["intent_output"]["conversation_id"]
+            await dashboard.run(pipeline, "turn on kitchen light", conversation_id)
+            await dashboard.run(pipeline, "tell me a story", conversation_id)
+            await dashboard.run(pipeline, "tell me a story", conversation_id)
 
-    said = [message.content for message in window_of(entry).messages() if message.role == "user"]
-    assert sum("turn on kitchen light" in text for text in said) == 1
-    assert list_violations(model_server) == []
-    assert estimate_request(window_of(entry).messages(), ()).text_tokens < 1500
+            sentences = [message.content for message in window_of(entry).messages() if message.role == "user"]
+            assert sum("turn on kitchen light" in text for text in sentences) == 1
+            assert list_violations(model_server) == []
+            assert estimate_request(window_of(entry).messages(), ()).text_tokens < 1500
 
 
 async def test_model_that_cannot_search_is_offered_no_search(
-    set_up_search: Callable[..., Any], say: SayFn, model_server: ModelServer
+    set_up_search: SetUpSearch, say: SayFn, model_server: ModelServer
 ) -> None:
     await set_up_search("openai", **{CONF_MODEL: "gpt-4.1-nano"})
 
@@ -334,11 +369,11 @@ async def test_late_answer_with_a_search_is_announced_without_urls(
     *,
     home: HomeAssistant,
     heard: Heard,
-    gate: Gate,  # noqa: F811
-    answers: list[Event],  # noqa: F811
+    gate: Gate,
+    answers: list[Event],
     model_server: ModelServer,
 ) -> None:
-    model_server.change(latency=1)
+    model_server.change(latency=0.5)
 
     await press(home, _QUESTION)
     await until(lambda: bool(answers))
