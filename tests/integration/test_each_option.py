@@ -1,5 +1,6 @@
 """Tests that no change of an option, and no reload, loses a conversation, a fact, or a total."""
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from homeassistant.core import HomeAssistant
@@ -25,6 +26,9 @@ from .account_kinds import KINDS
 from .agent_forms import get_selectors, open_agent_form, suggested
 from .conftest import SayFn, SetUpFn, Submit, get_speech
 from .remembered import list_facts
+from .rows import Row, row
+
+__all__ = ["row"]
 
 OPTIONS = [str(field) for fields in build_option_sections({}).values() for field in fields]
 _COMMON = build_common_fields({CONF_PROVIDER: PROVIDER_OPENAI})
@@ -69,68 +73,76 @@ def choose_other(field: str, selector: Any, now: Any) -> Any:
 
 async def change(form: Submit, field: str) -> dict[str, Any]:
     """Submit a form with another value of one field."""
-    shown = suggested(form)
-    result: dict[str, Any] = await form(
-        **shown | {field: choose_other(field, get_selectors(form)[field], shown.get(field))}
-    )
+    values = suggested(form)
+    values[field] = choose_other(field, get_selectors(form)[field], values.get(field))
+    result: dict[str, Any] = await form(**values)
     return result
 
 
+type SetUpVendor = Callable[[], Awaitable[MockConfigEntry]]
+
+
 @pytest.fixture
-async def vendor_entry(set_up: SetUpFn, model_server: ModelServer) -> MockConfigEntry:
-    """Return an account of a vendor, whose agent has all options."""
-    return await set_up(account=KINDS[0].account(model_server))
+def set_up_vendor(set_up: SetUpFn, model_server: ModelServer) -> SetUpVendor:
+    """Return a function that sets up an account of a vendor, whose agent has all options."""
+    return lambda: set_up(account=KINDS[0].account(model_server))
 
 
-async def tell(say: SayFn) -> None:
+async def tell(say: SayFn, conversation_id: str = "test") -> None:
     """Say something to the conversation, and let a fact be remembered."""
-    await say("my name is Ada")
-    await say("remember that the bins go out on Friday")
+    await say("my name is Ada", conversation_id)
+    await say("remember that the bins go out on Friday", conversation_id)
 
 
-@pytest.mark.parametrize("field", OPTIONS)
 async def test_change_of_an_account_s_option_loses_nothing(
-    home: HomeAssistant, vendor_entry: MockConfigEntry, say: SayFn, field: str
+    home: HomeAssistant, row: Row, set_up_vendor: SetUpVendor, say: SayFn
 ) -> None:
-    await tell(say)
+    for field in OPTIONS:
+        async with row(field):
+            entry = await set_up_vendor()
+            await tell(say, field)
 
-    done = await change(await open_options(home, vendor_entry), field)
+            done = await change(await open_options(home, entry), field)
 
-    assert done["type"] is FlowResultType.CREATE_ENTRY
-    assert "Ada" in get_speech(await say("what is my name?"))
-    assert [fact.text for fact in await list_facts(home)] == ["the bins go out on Friday"]
+            assert done["type"] is FlowResultType.CREATE_ENTRY
+            assert "Ada" in get_speech(await say("what is my name?", field))
+            assert [fact.text for fact in await list_facts(home)] == ["the bins go out on Friday"]
 
 
-@pytest.mark.parametrize("field", [field for field in AGENT_FIELDS if field != CONF_SCOPE])
 async def test_change_of_an_agent_s_option_loses_nothing(
-    home: HomeAssistant, vendor_entry: MockConfigEntry, say: SayFn, field: str
+    home: HomeAssistant, row: Row, set_up_vendor: SetUpVendor, say: SayFn
 ) -> None:
+    for field in (field for field in AGENT_FIELDS if field != CONF_SCOPE):
+        async with row(field):
+            entry = await set_up_vendor()
+            await tell(say, field)
+
+            done = await change(await open_agent_form(home, entry), field)
+
+            assert done["reason"] == "reconfigure_successful"
+            (agent,) = entry.runtime_data.agents.values()
+            windows = agent.windows.loaded_windows().values()
+            assert "my name is Ada" in str([message.content for window in windows for message in window.messages()])
+            assert [fact.text for fact in await list_facts(home)] == ["the bins go out on Friday"]
+
+
+async def test_reload_loses_nothing(home: HomeAssistant, set_up_vendor: SetUpVendor, say: SayFn) -> None:
+    entry = await set_up_vendor()
     await tell(say)
 
-    done = await change(await open_agent_form(home, vendor_entry), field)
-
-    assert done["reason"] == "reconfigure_successful"
-    (agent,) = vendor_entry.runtime_data.agents.values()
-    windows = agent.windows.loaded_windows().values()
-    assert "my name is Ada" in str([message.content for window in windows for message in window.messages()])
-    assert [fact.text for fact in await list_facts(home)] == ["the bins go out on Friday"]
-
-
-async def test_reload_loses_nothing(home: HomeAssistant, vendor_entry: MockConfigEntry, say: SayFn) -> None:
-    await tell(say)
-
-    await home.config_entries.async_reload(vendor_entry.entry_id)
+    await home.config_entries.async_reload(entry.entry_id)
 
     assert "Ada" in get_speech(await say("what is my name?"))
     assert [fact.text for fact in await list_facts(home)] == ["the bins go out on Friday"]
 
 
 async def test_conversation_is_back_when_its_scope_is_changed_back(
-    home: HomeAssistant, vendor_entry: MockConfigEntry, say: SayFn
+    home: HomeAssistant, set_up_vendor: SetUpVendor, say: SayFn
 ) -> None:
+    entry = await set_up_vendor()
     await tell(say)
     for scope in ("agent", "conversation"):
-        form = await open_agent_form(home, vendor_entry)
+        form = await open_agent_form(home, entry)
         await form(**suggested(form) | {CONF_SCOPE: scope})
 
     assert "Ada" in get_speech(await say("what is my name?"))
