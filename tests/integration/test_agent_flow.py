@@ -82,12 +82,12 @@ async def test_new_agent_is_suggested_what_most_want(new_form: Submit) -> None:
     }
 
 
-@pytest.mark.parametrize("taken", ["OpenAI conversation", "OpenAI Conversation"])
+@pytest.mark.parametrize("name", ["OpenAI conversation", "OpenAI Conversation"])
 async def test_suggested_name_is_one_that_no_conversation_agent_has(
-    home: HomeAssistant, set_up, model_server: ModelServer, taken: str
+    home: HomeAssistant, set_up, model_server: ModelServer, name: str
 ) -> None:
     entry = await set_up(account=OPENAI.account(model_server))
-    home.states.async_set("conversation.another", "unknown", {"friendly_name": taken})
+    home.states.async_set("conversation.another", "unknown", {"friendly_name": name})
 
     form = await open_new(home, entry)
 
@@ -125,13 +125,13 @@ async def test_model_is_typed_and_the_name_may_stay_empty_where_the_server_lists
 async def test_new_agent_is_there_at_once(home: HomeAssistant, new_form: Submit, entry, say: SayFn) -> None:
     await say("my name is Ada")
 
-    made = await new_form(**FRIDAY)
+    result = await new_form(**FRIDAY)
 
-    assert made["type"] is FlowResultType.CREATE_ENTRY
+    assert result["type"] is FlowResultType.CREATE_ENTRY
     friday = next(subentry for subentry in entry.subentries.values() if subentry.title == "Friday")
-    stored = {key: value for key, value in FRIDAY.items() if key != CONF_NAME}
+    settings = {key: value for key, value in FRIDAY.items() if key != CONF_NAME}
     # whether a model reads pictures is asked only for compatible servers
-    assert friday.data == {**stored, CONF_IMAGES: False}
+    assert friday.data == {**settings, CONF_IMAGES: False}
     assert "do not know" in get_speech(await say("what is my name?", agent_id="conversation.friday"))
     assert "Ada" in get_speech(await say("what is my name?"))
 
@@ -180,54 +180,53 @@ async def test_agent_keeps_its_name_when_its_model_changes(edit_agent_form: Subm
     assert [agent.title for agent in entry.subentries.values()] == ["Ada"]
 
 
-@pytest.mark.parametrize(
-    ("wrong", "told_at"),
-    [
-        ({CONF_PROMPT: "{{ unclosed"}, CONF_PROMPT),
-        ({CONF_PROMPT: "{% if %}"}, CONF_PROMPT),
-        ({CONF_ROUTING: "both"}, CONF_ROUTING),
-        ({CONF_COUNTING: "p50k_base"}, "advanced"),
-        ({CONF_EFFORT: "much"}, "advanced"),
-        ({CONF_CONTEXT_PLACEMENT: "nowhere"}, "advanced"),
-        ({CONF_LLM_HASS_API: ["gone"]}, CONF_LLM_HASS_API),
-        ({CONF_HISTORY_TOKENS: "nan"}, "advanced"),
-    ],
-)
-async def test_impossible_value_is_refused(new_form: Submit, wrong: dict[str, Any], told_at: str) -> None:
-    with pytest.raises(InvalidData) as refused:
-        await new_form(**FRIDAY | wrong)
-
-    assert list(refused.value.schema_errors) == [told_at]
-    assert (await new_form(**FRIDAY))["type"] is FlowResultType.CREATE_ENTRY
+# A field, an impossible value, and the field or section at which the form shows the error.
+IMPOSSIBLE_VALUES: list[tuple[str, Any, str]] = [
+    (CONF_PROMPT, "{{ unclosed", CONF_PROMPT),
+    (CONF_PROMPT, "{% if %}", CONF_PROMPT),
+    (CONF_ROUTING, "both", CONF_ROUTING),
+    (CONF_COUNTING, "p50k_base", "advanced"),
+    (CONF_EFFORT, "much", "advanced"),
+    (CONF_CONTEXT_PLACEMENT, "nowhere", "advanced"),
+    (CONF_LLM_HASS_API, ["gone"], CONF_LLM_HASS_API),
+    (CONF_HISTORY_TOKENS, "nan", "advanced"),
+]
 
 
-@pytest.mark.parametrize(
-    ("field", "number", "error"),
-    [
-        (CONF_HISTORY_TOKENS, 99, f"Window size: enter a number from 100 to {TWO_MILLION}."),
-        (CONF_HISTORY_TOKENS, 2_000_001, f"Window size: enter a number from 100 to {TWO_MILLION}."),
-        (CONF_CONTEXT_TOKENS, 99, f"Context size: enter a number from 100 to {TWO_MILLION}."),
-        (
-            CONF_MAX_ANSWER_TOKENS,
-            0,
-            f"Maximum tokens to return in response: enter a number from 100 to {TWO_MILLION}.",
-        ),
-        (CONF_TEMPERATURE, 2.1, "Temperature: enter a number from 0 to 2."),
-        (CONF_TEMPERATURE, -0.1, "Temperature: enter a number from 0 to 2."),
-        (CONF_TOP_P, 1.1, "Top P: enter a number from 0 to 1."),
-        (CONF_IDLE_TIMEOUT, 0, "Idle timeout: enter a number from 1 to 300."),
-        (CONF_IDLE_TIMEOUT, 301, "Idle timeout: enter a number from 1 to 300."),
-        (CONF_TURN_TIMEOUT, 601, "Turn timeout: enter a number from 1 to 600."),
-        (CONF_MAX_TOOL_ITERATIONS, 51, "Maximum tool rounds: enter a number from 1 to 50."),
-    ],
-)
-async def test_error_of_a_number_names_the_field_and_its_limits(
-    new_form: Submit, field: str, number: float, error: str
-) -> None:
-    with pytest.raises(InvalidData) as refused:
-        await new_form(**FRIDAY | {field: number})
+async def test_impossible_value_is_refused(home: HomeAssistant, entry, subtests: pytest.Subtests) -> None:
+    for field, value, place in IMPOSSIBLE_VALUES:
+        with subtests.test(field, value=value):
+            form = await open_new(home, entry)
+            with pytest.raises(InvalidData) as refused:
+                await form(**FRIDAY | {field: value})
 
-    assert refused.value.schema_errors == {"advanced": error}
+            assert list(refused.value.schema_errors) == [place]
+            assert (await form(**FRIDAY))["type"] is FlowResultType.CREATE_ENTRY
+
+
+# A field, a number outside its limits, and the error.
+IMPOSSIBLE_NUMBERS = [
+    (CONF_HISTORY_TOKENS, 99, f"Window size: enter a number from 100 to {TWO_MILLION}."),
+    (CONF_HISTORY_TOKENS, 2_000_001, f"Window size: enter a number from 100 to {TWO_MILLION}."),
+    (CONF_CONTEXT_TOKENS, 99, f"Context size: enter a number from 100 to {TWO_MILLION}."),
+    (CONF_MAX_ANSWER_TOKENS, 0, f"Maximum tokens to return in response: enter a number from 100 to {TWO_MILLION}."),
+    (CONF_TEMPERATURE, 2.1, "Temperature: enter a number from 0 to 2."),
+    (CONF_TEMPERATURE, -0.1, "Temperature: enter a number from 0 to 2."),
+    (CONF_TOP_P, 1.1, "Top P: enter a number from 0 to 1."),
+    (CONF_IDLE_TIMEOUT, 0, "Idle timeout: enter a number from 1 to 300."),
+    (CONF_IDLE_TIMEOUT, 301, "Idle timeout: enter a number from 1 to 300."),
+    (CONF_TURN_TIMEOUT, 601, "Turn timeout: enter a number from 1 to 600."),
+    (CONF_MAX_TOOL_ITERATIONS, 51, "Maximum tool rounds: enter a number from 1 to 50."),
+]
+
+
+async def test_error_of_a_number_names_the_field_and_its_limits(new_form: Submit, subtests: pytest.Subtests) -> None:
+    for field, number, error in IMPOSSIBLE_NUMBERS:
+        with subtests.test(field, number=number):
+            with pytest.raises(InvalidData) as refused:
+                await new_form(**FRIDAY | {field: number})
+
+            assert refused.value.schema_errors == {"advanced": error}
 
 
 async def test_model_can_be_chosen_or_typed_while_the_server_is_away(
@@ -238,8 +237,8 @@ async def test_model_can_be_chosen_or_typed_while_the_server_is_away(
     form = await open_new(home, entry)
 
     assert get_selectors(form)[CONF_MODEL].config["options"] == model_server.settings.list_model_ids()
-    made = await form(**FRIDAY | {CONF_MODEL: " my-own-model "})
-    assert made["type"] is FlowResultType.CREATE_ENTRY
+    result = await form(**FRIDAY | {CONF_MODEL: " my-own-model "})
+    assert result["type"] is FlowResultType.CREATE_ENTRY
     assert "my-own-model" in [agent.config.model for agent in entry.runtime_data.agents.values()]
 
 
@@ -255,8 +254,8 @@ async def test_ten_fields_are_in_sight_and_the_others_in_a_closed_section(
 ) -> None:
     form = await open_agent_form(home, await set_up(account=AZURE_RESPONSES.account(model_server)))
 
-    shown = form.shown["data_schema"].schema
-    assert [str(field) for field in shown] == [
+    fields = form.shown["data_schema"].schema
+    assert [str(field) for field in fields] == [
         CONF_NAME,
         CONF_DEPLOYMENT,
         CONF_FAMILY,
@@ -292,11 +291,11 @@ async def test_ten_fields_are_in_sight_and_the_others_in_a_closed_section(
         CONF_TURN_TIMEOUT,
         CONF_MAX_TOOL_ITERATIONS,
     ]
-    assert shown["advanced"].options["collapsed"]
+    assert fields["advanced"].options["collapsed"]
 
 
 async def test_all_that_was_stored_is_suggested_and_stored_again(home: HomeAssistant, set_up, model_server) -> None:
-    stored = {
+    settings = {
         **{key: value for key, value in FRIDAY.items() if key != CONF_NAME},
         CONF_FALLBACK_AGENTS: ["conversation.other"],
         CONF_EFFORT: "low",
@@ -308,29 +307,29 @@ async def test_all_that_was_stored_is_suggested_and_stored_again(home: HomeAssis
         CONF_WEB_SEARCH: True,
         CONF_WEB_SEARCH_CITY: "Bern",
     }
-    entry = await set_up(account=OPENAI.account(model_server), **stored)
+    entry = await set_up(account=OPENAI.account(model_server), **settings)
     form = await open_agent_form(home, entry)
-    assert suggested(form) == {CONF_NAME: "Ada", **stored}
+    assert suggested(form) == {CONF_NAME: "Ada", **settings}
 
     await form(**suggested(form))
 
     (subentry,) = entry.subentries.values()
-    assert (subentry.title, subentry.data) == ("Ada", stored)
+    assert (subentry.title, subentry.data) == ("Ada", settings)
 
 
 @pytest.mark.parametrize(
-    ("entered", "collapsed"),
+    ("values", "is_collapsed"),
     [({CONF_NAME: "Friday", CONF_ROUTING: "local_first"}, True), ({**FRIDAY, CONF_MAX_ANSWER_TOKENS: 1000}, False)],
     ids=["unchanged", "changed"],
 )
 async def test_section_with_changes_stays_open_when_there_is_a_mistake(
-    new_form: Submit, entered: dict[str, Any], collapsed: bool
+    new_form: Submit, values: dict[str, Any], is_collapsed: bool
 ) -> None:
     advanced = new_form.shown["data_schema"].schema["advanced"].schema({})
 
-    shown = await new_form(**advanced | entered | {CONF_MODEL: " "})
+    form = await new_form(**advanced | values | {CONF_MODEL: " "})
 
-    assert shown["data_schema"].schema["advanced"].options["collapsed"] is collapsed
+    assert form["data_schema"].schema["advanced"].options["collapsed"] is is_collapsed
 
 
 async def test_values_of_a_section_are_kept_when_there_is_a_mistake(new_form: Submit) -> None:
@@ -363,9 +362,9 @@ async def test_changed_agent_is_the_same_one(home: HomeAssistant, edit_agent_for
     await say("my name is Ada")
     before = list(entry.subentries)
 
-    done = await edit_agent_form(**FRIDAY | {CONF_NAME: " Grace "})
+    result = await edit_agent_form(**FRIDAY | {CONF_NAME: " Grace "})
 
-    assert (done["type"], done["reason"]) == (FlowResultType.ABORT, "reconfigure_successful")
+    assert (result["type"], result["reason"]) == (FlowResultType.ABORT, "reconfigure_successful")
     assert list(entry.subentries) == before
     assert get_state(home, AGENT).name == "Grace"
     assert "Ada" in get_speech(await say("what is my name?"))
@@ -425,18 +424,18 @@ async def test_agent_without_a_model_is_added(home: HomeAssistant, entry_without
     assert get_state(home, "input_boolean.kitchen").state == "on"
 
 
-@pytest.mark.parametrize(
-    ("kind", "offered"),
-    [
-        *((kind, ["web_search", "web_search_city"]) for kind in (OPENAI, AZURE_RESPONSES, KINDS[-1])),
-        (KINDS[-2], ["web_search"]),
-        *((kind, []) for kind in (KINDS[1], COMPATIBLE)),
-    ],
-    ids=["openai", "azure", "anthropic", "gemini", "chat", "compatible"],
-)
-async def test_web_search_is_an_option_where_the_provider_can(
-    home: HomeAssistant, set_up, model_server, kind: Kind, offered: list[str]
-) -> None:
-    form = await open_agent_form(home, await set_up(account=kind.account(model_server)))
+WEB_SEARCH_FIELDS: list[tuple[Kind, list[str]]] = [
+    *((kind, ["web_search", "web_search_city"]) for kind in (OPENAI, AZURE_RESPONSES, KINDS[-1])),
+    (KINDS[-2], ["web_search"]),
+    *((kind, []) for kind in (KINDS[1], COMPATIBLE)),
+]
 
-    assert [name for name in list_sections(form)["advanced"] if name.startswith("web_search")] == offered
+
+async def test_web_search_is_an_option_where_the_provider_can(
+    home: HomeAssistant, set_up, model_server, subtests: pytest.Subtests
+) -> None:
+    for kind, fields in WEB_SEARCH_FIELDS:
+        with subtests.test(kind.name):
+            form = await open_agent_form(home, await set_up(account=kind.account(model_server)))
+
+            assert [name for name in list_sections(form)["advanced"] if name.startswith("web_search")] == fields
