@@ -1,6 +1,7 @@
 """Tests for the window options: they are validated and apply to open conversations without reloading the account."""
 
 from math import nan
+from typing import Any
 
 from homeassistant.components.homeassistant.exposed_entities import async_expose_entity
 from homeassistant.core import HomeAssistant
@@ -70,7 +71,7 @@ async def test_what_was_entered_is_kept_as_whole_numbers(home: HomeAssistant, op
         CONF_EXPIRY_HOURS: 48,
         CONF_MEMORY_DAYS: 30,
     }
-    entered = {name: float(number) for name, number in numbers.items()}
+    decimals = {name: float(number) for name, number in numbers.items()}
     others = {
         CONF_PERSISTENCE: "all",
         CONF_TOOL_RESULTS: "keep",
@@ -78,59 +79,52 @@ async def test_what_was_entered_is_kept_as_whole_numbers(home: HomeAssistant, op
         CONF_SEARCH_WORDS: False,
         CONF_FILLER: "Just a second.",
     }
-    done = await options_form(**entered, **others)
+    result = await options_form(**decimals, **others)
 
-    assert done["type"] is FlowResultType.CREATE_ENTRY
+    assert result["type"] is FlowResultType.CREATE_ENTRY
     assert entry.options == numbers | others
     assert {type(entry.options[name]) for name in numbers} == {int}
     assert suggested(await open_options(home, entry)) == entry.options
 
 
-@pytest.mark.parametrize(
-    ("wrong", "section", "error"),
-    [
-        ({CONF_HISTORY_TOKENS: 99}, "window", f"Window size: enter a number from 100 to {TWO_MILLION}."),
-        ({CONF_HISTORY_TOKENS: 2_000_001}, "window", f"Window size: enter a number from 100 to {TWO_MILLION}."),
-        ({CONF_HISTORY_TOKENS: nan}, "window", f"Window size: enter a number from 100 to {TWO_MILLION}."),
-        ({CONF_TRIM_SHARE: -1}, "window", "Freed when full: enter a number from 0 to 90."),
-        ({CONF_TRIM_SHARE: 91}, "window", "Freed when full: enter a number from 0 to 90."),
-        ({CONF_TRIM_SHARE: "nan"}, "window", "Freed when full: enter a number from 0 to 90."),
-        ({CONF_MAX_TOOL_TURNS: 0}, "tool_results", "Answers that keep full results: enter a number from 1 to 100."),
-        (
-            {CONF_RESULT_CAP_TOKENS: 99},
-            "tool_results",
-            f"Maximum length: enter a number from 100 to {TWO_MILLION}.",
-        ),
-        ({CONF_MAX_WINDOWS: 0}, "conversations", "Maximum conversations: enter a number from 1 to 10\u202f000."),
-        ({CONF_MAX_WINDOWS: 10_001}, "conversations", "Maximum conversations: enter a number from 1 to 10\u202f000."),
-        ({CONF_EXPIRY_HOURS: 0}, "conversations", "Keep idle conversations for: enter a number from 1 to 8\u202f760."),
-        ({CONF_MEMORY_DAYS: 3651}, "memory", "Keep memory for: enter a number from 1 to 3\u202f650."),
-    ],
-)
+TOKENS = f"enter a number from 100 to {TWO_MILLION}."
+# A field, a number outside its limits, the section that shows the error, and the error.
+IMPOSSIBLE_NUMBERS: list[tuple[str, Any, str, str]] = [
+    (CONF_HISTORY_TOKENS, 99, "window", f"Window size: {TOKENS}"),
+    (CONF_HISTORY_TOKENS, 2_000_001, "window", f"Window size: {TOKENS}"),
+    (CONF_HISTORY_TOKENS, nan, "window", f"Window size: {TOKENS}"),
+    (CONF_TRIM_SHARE, -1, "window", "Freed when full: enter a number from 0 to 90."),
+    (CONF_TRIM_SHARE, 91, "window", "Freed when full: enter a number from 0 to 90."),
+    (CONF_TRIM_SHARE, "nan", "window", "Freed when full: enter a number from 0 to 90."),
+    (CONF_MAX_TOOL_TURNS, 0, "tool_results", "Answers that keep full results: enter a number from 1 to 100."),
+    (CONF_RESULT_CAP_TOKENS, 99, "tool_results", f"Maximum length: {TOKENS}"),
+    (CONF_MAX_WINDOWS, 0, "conversations", "Maximum conversations: enter a number from 1 to 10\u202f000."),
+    (CONF_MAX_WINDOWS, 10_001, "conversations", "Maximum conversations: enter a number from 1 to 10\u202f000."),
+    (CONF_EXPIRY_HOURS, 0, "conversations", "Keep idle conversations for: enter a number from 1 to 8\u202f760."),
+    (CONF_MEMORY_DAYS, 3651, "memory", "Keep memory for: enter a number from 1 to 3\u202f650."),
+]
+
+
 async def test_error_of_a_number_names_the_field_and_its_limits(
-    options_form: Submit, entry, wrong: dict, section: str, error: str
+    options_form: Submit, entry, subtests: pytest.Subtests
 ) -> None:
-    with pytest.raises(InvalidData) as refused:
-        await options_form(**SMALL | wrong)
+    for field, number, section, error in IMPOSSIBLE_NUMBERS:
+        with subtests.test(field, number=number):
+            with pytest.raises(InvalidData) as refused:
+                await options_form(**SMALL | {field: number})
 
-    assert refused.value.schema_errors == {section: error}
-    assert entry.options == {}
+            assert refused.value.schema_errors == {section: error}
+            assert entry.options == {}
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {CONF_HISTORY_TOKENS: "many"},
-        {CONF_PERSISTENCE: "some"},
-        {CONF_TOOL_RESULTS: "half"},
-    ],
-)
-async def test_what_is_no_value_is_refused(options_form: Submit, entry, wrong: dict) -> None:
-    with pytest.raises(InvalidData) as refused:
-        await options_form(**SMALL | wrong)
+async def test_what_is_no_value_is_refused(options_form: Submit, entry, subtests: pytest.Subtests) -> None:
+    for field, value in {CONF_HISTORY_TOKENS: "many", CONF_PERSISTENCE: "some", CONF_TOOL_RESULTS: "half"}.items():
+        with subtests.test(field):
+            with pytest.raises(InvalidData) as refused:
+                await options_form(**SMALL | {field: value})
 
-    assert len(refused.value.schema_errors) == 1
-    assert entry.options == {}
+            assert len(refused.value.schema_errors) == 1
+            assert entry.options == {}
 
 
 @pytest.mark.parametrize(
@@ -197,13 +191,13 @@ async def test_newest_tool_turns_keep_their_results_from_now_on(
     await say("which devices are on at home?")
     await options_form(**SMALL | {CONF_HISTORY_TOKENS: 20_000, CONF_MAX_TOOL_TURNS: 3})
     await say("which devices are on at home?")
-    asked = tool_results(model_server.requests[-1].body)[-1]
+    newest = tool_results(model_server.requests[-1].body)[-1]
 
     await say("how many messages do you see?")
 
     earlier, later = tool_results(model_server.requests[-1].body)
     assert earlier.startswith("[Shortened result of ")
-    assert later == asked
+    assert later == newest
     assert "lamp number 39" in later
 
 
@@ -255,11 +249,11 @@ async def test_open_conversation_is_trimmed_at_once_and_the_next_request_fits_a_
 
     await options_form(**SMALL)
     await flush_store(home)
-    (shown,) = get_agent(entry).window_stats.values()
-    assert shown.max_tokens == 1000
+    (stats,) = get_agent(entry).window_stats.values()
+    assert stats.max_tokens == 1000
     assert int(figure("window_tokens")) <= 750
     assert float(figure("window_utilization")) <= 75
-    assert int(figure("evicted_messages")) == 10 - shown.message_count
+    assert int(figure("evicted_messages")) == 10 - stats.message_count
     await say("how many messages do you see?")
 
     assert history_tokens(model_server.requests[-1].body) <= 1000
