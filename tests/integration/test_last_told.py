@@ -40,7 +40,8 @@ def ada(home: HomeAssistant) -> Context:
 
 
 def _story(number: int, tokens: int) -> str:
-    return f"consider that locker {number} is {'far far away and ' * (tokens // 4)}blue"
+    # One long word, because the answer repeats it and the model server sends each word as an event.
+    return f"consider that locker {number} is {'far-far-away-and-' * (tokens // 4)}blue"
 
 
 def evicted(entry: MockConfigEntry) -> int:
