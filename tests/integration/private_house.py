@@ -159,26 +159,33 @@ type Probe = Callable[[House], Coroutine[Any, Any, object]]
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A test case: `look` must return exactly the marker words in `words`; the words in `either` are optional."""
+    """A test case: `look` must return exactly the marker words in `words`; the words in `either` are optional.
+
+    `before` runs first. Neighbouring cases with the same `before` share what it did to the house.
+    """
 
     name: str
     look: Probe
     words: frozenset[str]
     either: frozenset[str] = frozenset()
+    before: Probe | None = None
 
 
-async def wrong(house: House, cases: tuple[Case, ...]) -> dict[str, list[str]]:
+async def find_wrong_words(house: House, cases: tuple[Case, ...]) -> dict[str, list[str]]:
     """Return the unexpected and the missing marker words of each failed case, by the name of the case."""
     found = {}
-    for case in cases:
+    for case, previous in zip(cases, (None, *cases), strict=False):
+        if previous is None or case.before is None or case.before is not previous.before:
+            await house.reset()
+            if case.before:
+                await case.before(house)
         different = (words_in(await case.look(house)) ^ case.words) - case.either
         if different:
             found[case.name] = sorted(different)
-        await house.reset()
     return found
 
 
-async def answered(response: Coroutine[Any, Any, object]) -> object:
+async def get_response_or_error(response: Coroutine[Any, Any, object]) -> object:
     """Return the response of an action, or the message of its HomeAssistantError."""
     try:
         return await response

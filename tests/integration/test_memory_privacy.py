@@ -27,10 +27,10 @@ from .private_house import (
     Case,
     House,
     Probe,
-    answered,
+    find_wrong_words,
     furnish,
+    get_response_or_error,
     run_inside_turn,
-    wrong,
 )
 
 
@@ -105,7 +105,7 @@ STATES = tuple(
 def action(name: str, who: str, *, of: str | None = None, **data: Any) -> Probe:
     async def look(house: House) -> object:
         named = {} if of is None else {"person": house.get_context(of).user_id}
-        return await answered(house.act(name, who, **data, **named))
+        return await get_response_or_error(house.act(name, who, **data, **named))
 
     return look
 
@@ -147,25 +147,15 @@ COBRA, VIPER = frozenset({"cobra"}), frozenset({"viper"})
 BLUE = "what about the blue locker?"
 
 
-async def talked_with_ada(house: House, scope: Scope = Scope.CONVERSATION) -> None:
+async def talk_with_ada(house: House, scope: Scope = Scope.CONVERSATION) -> None:
     await house.say("Ada", scope=scope, conversation_id="talk")
 
 
-def on_adas_talk(content: str, who: str) -> Probe:
-    """Return a function that returns the content of a conversation of Ada's, as `who` gets it."""
-
-    async def look(house: House) -> object:
-        await talked_with_ada(house)
-        return await show(content, who, house)
-
-    return look
-
-
-def after_ada(who: str, scope: Scope) -> Probe:
+def probe_after_ada(who: str, scope: Scope) -> Probe:
     """Return a function that returns the requests when `who` continues a conversation under the id that Ada used."""
 
     async def look(house: House) -> object:
-        await talked_with_ada(house, scope)
+        await talk_with_ada(house, scope)
         return await house.sent(who, scope=scope, conversation_id="talk")
 
     return look
@@ -175,7 +165,7 @@ def probe_fork(by: str, who: str) -> Probe:
     """Return a function that returns the requests when `who` continues a fork of Ada's conversation made by `by`."""
 
     async def look(house: House) -> object:
-        await talked_with_ada(house)
+        await talk_with_ada(house)
         names = {"conversation_id": "talk", "new_conversation_id": "fork"}
         await house.perform("fork_conversation", by, entity_id=house.agents[Scope.CONVERSATION], **names)
         return await house.sent(who, conversation_id="fork")
@@ -183,7 +173,7 @@ def probe_fork(by: str, who: str) -> Probe:
     return look
 
 
-def told(teller: str, text: str, asker: str, scope: Scope = Scope.CONVERSATION) -> Probe:
+def probe_telling(teller: str, text: str, asker: str, scope: Scope = Scope.CONVERSATION) -> Probe:
     """Return a function that returns the requests when `asker` asks about something that `teller` told the agent."""
 
     async def look(house: House) -> object:
@@ -193,7 +183,7 @@ def told(teller: str, text: str, asker: str, scope: Scope = Scope.CONVERSATION) 
     return look
 
 
-def summarized(teller: str, text: str, asker: str, scope: Scope = Scope.CONVERSATION) -> Probe:
+def probe_summary(teller: str, text: str, asker: str, scope: Scope = Scope.CONVERSATION) -> Probe:
     """Return a function that returns the requests when `asker` asks about `teller`'s summarized conversation."""
 
     async def look(house: House) -> object:
@@ -206,41 +196,34 @@ def summarized(teller: str, text: str, asker: str, scope: Scope = Scope.CONVERSA
     return look
 
 
-def forgotten(way: Callable[[House], Coroutine[Any, Any, object]], look: Probe) -> Probe:
-    """Return a function that runs `look` after Ada has told a secret, asked about it, and had it forgotten by `way`."""
+def forget_secret(way: Callable[[House], Coroutine[Any, Any, object]]) -> Probe:
+    """Return a function in which Ada tells a secret, asks about it, and has it forgotten by `way`."""
 
-    async def after(house: House) -> object:
+    async def forget(house: House) -> None:
         for text in ("consider that it rains", "consider that it snows"):
             await house.say("Ada", text, conversation_id="talk")
         await house.say("Ada", f"remember that {SECRET}", conversation_id="told")
         await house.say("Ada", f"by the way, {SECRET}", conversation_id="told")
         await house.say("Ada", BLUE, conversation_id="talk")
         await way(house)
-        house.model_server.log.clear()
-        return await look(house)
 
-    return after
+    return forget
 
 
-async def summary(house: House) -> object:
+async def request_summary(house: House) -> object:
     """Request a summary of a conversation and return the requests."""
+    house.model_server.log.clear()
     kept = {"entity_id": house.agents[Scope.CONVERSATION], "conversation_id": "talk", "keep": 1}
     await house.act("summarize_conversation", "Ada", **kept)
     return [request.body for request in house.model_server.requests]
 
 
-async def read_window_by_script(house: House) -> object:
-    """Return Ada's window as shown to a script without a user, which a model calls as a tool."""
-    await talked_with_ada(house)
-    return await run_inside_turn(partial(show, "messages", "automation"))(house)
-
-
 async def show(content: str, who: str, house: House) -> object:
     shown = {"entity_id": house.agents[Scope.CONVERSATION], "conversation_id": "talk", "content": content}
-    return await answered(house.act("get_conversation", who, **shown))
+    return await get_response_or_error(house.act("get_conversation", who, **shown))
 
 
-async def summarized_for_all(house: House) -> object:
+async def probe_summary_for_all(house: House) -> object:
     """Return the requests of a satellite's turn after the summary of a shared window in which Ada has also spoken."""
     await house.say("Ada", "forget that some blue locker has a viper in it", Scope.AGENT)
     for text in ("consider that it rains", "consider that it snows"):
@@ -255,69 +238,76 @@ def asks(who: str, what: str, look: Probe, found: frozenset[str] = NO_WORDS) -> 
     return Case(f"{who} asks for {what}", look, found, either=ALONE[who])
 
 
-async def imported(house: House) -> object:
+async def probe_import(house: House) -> object:
     """Return the requests after an import of memories that were exported before the forgetting."""
     await house.act("import_memories", "admin", memories=house.exported)
     return await house.sent("Ada")
 
 
-async def import_and_list(house: House) -> object:
+async def probe_import_and_list(house: House) -> object:
     await house.act("import_memories", "automation", memories=house.exported)
     return await house.act("recall", "Ada", kinds=ALL)
 
 
 WAYS: dict[str, Probe] = {
-    "by words": lambda house: house.say("Ada", f"forget that {SECRET}"),
-    "by an action": lambda house: house.act("forget", "Ada", query="cobra"),
-    "by a tool": lambda house: house.used("Ada", "forget", query=SECRET),
+    "by words": forget_secret(lambda house: house.say("Ada", f"forget that {SECRET}")),
+    "by an action": forget_secret(lambda house: house.act("forget", "Ada", query="cobra")),
+    "by a tool": forget_secret(lambda house: house.used("Ada", "forget", query=SECRET)),
 }
+# The summary is the last one, because it replaces messages of the conversation that the others look at.
 LOOKS: dict[str, Probe] = {
     "goes on": lambda house: house.sent("Ada", conversation_id="talk"),
     "begins anew": lambda house: house.sent("Ada", conversation_id="new"),
-    "has it summarized": summary,
     "shows it": partial(show, "messages", "Ada"),
+    "has it summarized": request_summary,
 }
 CONVERSATIONS = (
     *(
         # Forgetting may also remove memories that were recalled before.
-        Case(f"Ada {what} after she had it forgotten {how}", forgotten(way, look), ADAS & FACTS, either=HOMES | ADAS)
+        Case(f"Ada {what} after she had it forgotten {how}", look, ADAS & FACTS, either=HOMES | ADAS, before=way)
         for how, way in WAYS.items()
         for what, look in LOOKS.items()
     ),
-    Case("a script in a turn shows Ada's conversation", read_window_by_script, NO_WORDS),
-    *(Case(f"{who} shows Ada's conversation", on_adas_talk("messages", who), NO_WORDS) for who in ("Grace", "admin")),
-    # Recalled memories are never stored in a conversation.
-    Case("Ada shows her conversation", on_adas_talk("messages", "Ada"), (HOMES | ADAS) & FACTS),
-    Case("Grace exports Ada's conversation", on_adas_talk("export", "Grace"), NO_WORDS),
     *(
-        Case(f"{who} goes on with Ada's conversation with the scope {scope}", after_ada(who, scope), ALONE[who])
+        Case(f"{who} Ada's conversation", look, words, before=talk_with_ada)
+        for who, look, words in (
+            ("a script in a turn shows", run_inside_turn(partial(show, "messages", "automation")), NO_WORDS),
+            ("Grace shows", partial(show, "messages", "Grace"), NO_WORDS),
+            ("Grace exports", partial(show, "export", "Grace"), NO_WORDS),
+            ("admin shows", partial(show, "messages", "admin"), NO_WORDS),
+            # Recalled memories are never stored in a conversation.
+            ("Ada shows", partial(show, "messages", "Ada"), (HOMES | ADAS) & FACTS),
+        )
+    ),
+    *(
+        Case(f"{who} goes on with Ada's conversation with the scope {scope}", probe_after_ada(who, scope), ALONE[who])
         for scope in (Scope.CONVERSATION, Scope.DEVICE, Scope.USER)
         for who in ("Grace", "satellite")
     ),
-    Case("Grace speaks after Ada in the window of all", after_ada("Grace", Scope.AGENT), HOMES | GRACES_OPEN),
+    Case("Grace speaks after Ada in the window of all", probe_after_ada("Grace", Scope.AGENT), HOMES | GRACES_OPEN),
     Case("Ada goes on with her fork", probe_fork("Ada", "Ada"), HOMES | ADAS),
     *(Case(f"{who} goes on with Ada's fork", probe_fork("Ada", who), ALONE[who]) for who in ("Grace", "satellite")),
     Case("a satellite goes on with an automation's fork", probe_fork("automation", "satellite"), HOMES),
-    asks("Ada", "what she told", told("Ada", SECRET, "Ada"), COBRA),
-    asks("Ada", "what was told at her satellite", told("Ada's satellite", SECRET, "Ada"), COBRA),
-    asks("satellite", "what one told of the home", told("satellite", PLAIN, "satellite"), VIPER),
-    *(asks(who, "what Ada told", told("Ada", SECRET, who)) for who in ("Grace", "guest", "satellite")),
+    asks("Ada", "what she told", probe_telling("Ada", SECRET, "Ada"), COBRA),
+    asks("Ada", "what was told at her satellite", probe_telling("Ada's satellite", SECRET, "Ada"), COBRA),
+    asks("satellite", "what one told of the home", probe_telling("satellite", PLAIN, "satellite"), VIPER),
+    *(asks(who, "what Ada told", probe_telling("Ada", SECRET, who)) for who in ("Grace", "guest", "satellite")),
     *(
-        asks("satellite", f"what {who} told of themselves", told(who, SECRET, "satellite"))
+        asks("satellite", f"what {who} told of themselves", probe_telling(who, SECRET, "satellite"))
         for who in ("satellite", "service", "Ada's satellite", "guest")
     ),
-    asks("service", "what the service told of itself", told("service", SECRET, "service")),
-    asks("Grace", "what Ada told all", told("Ada", f"remember that {SECRET}", "Grace", Scope.AGENT)),
+    asks("service", "what the service told of itself", probe_telling("service", SECRET, "service")),
+    asks("Grace", "what Ada told all", probe_telling("Ada", f"remember that {SECRET}", "Grace", Scope.AGENT)),
     *(
-        asks("satellite", f"what {who} had remembered", told(who, f"remember that {SECRET}", "satellite"))
+        asks("satellite", f"what {who} had remembered", probe_telling(who, f"remember that {SECRET}", "satellite"))
         for who in ("satellite", "service", "Ada")
     ),
-    asks("Ada", "what was summarized for her", summarized("Ada", PLAIN, "Ada"), VIPER),
-    *(asks(who, "what was summarized for Ada", summarized("Ada", PLAIN, who)) for who in ("Grace", "satellite")),
-    asks("Grace", "what was summarized for all", summarized("Ada", PLAIN, "Grace", Scope.AGENT)),
-    asks("satellite", "what was summarized for all", summarized_for_all),
-    Case("Ada asks after an old export was imported", imported, HOMES | ADAS),
-    Case("Ada lists after an old export was imported", import_and_list, HOMES | ADAS),
+    asks("Ada", "what was summarized for her", probe_summary("Ada", PLAIN, "Ada"), VIPER),
+    *(asks(who, "what was summarized for Ada", probe_summary("Ada", PLAIN, who)) for who in ("Grace", "satellite")),
+    asks("Grace", "what was summarized for all", probe_summary("Ada", PLAIN, "Grace", Scope.AGENT)),
+    asks("satellite", "what was summarized for all", probe_summary_for_all),
+    Case("Ada asks after an old export was imported", probe_import, HOMES | ADAS),
+    Case("Ada lists after an old export was imported", probe_import_and_list, HOMES | ADAS),
 )
 
 
@@ -326,7 +316,7 @@ async def test_request_has_what_the_speaker_may_know(
     home: HomeAssistant, set_up: SetUpFn, say: SayFn, model_server: ModelServer, placement: ContextPlacement
 ) -> None:
     house = await furnish(home, set_up, say, model_server, placement)
-    assert await wrong(house, REQUESTS) == {}
+    assert await find_wrong_words(house, REQUESTS) == {}
 
 
 @pytest.mark.long
@@ -335,21 +325,21 @@ async def test_request_with_states_has_what_the_speaker_may_know(
     home: HomeAssistant, set_up: SetUpFn, say: SayFn, model_server: ModelServer, placement: ContextPlacement
 ) -> None:
     house = await furnish(home, set_up, say, model_server, placement, **{CONF_STATES: True})
-    assert await wrong(house, (*REQUESTS, *STATES)) == {}
+    assert await find_wrong_words(house, (*REQUESTS, *STATES)) == {}
 
 
 async def test_tools_and_words_tell_what_the_speaker_may_know(
     home: HomeAssistant, set_up: SetUpFn, say: SayFn, model_server: ModelServer
 ) -> None:
     house = await furnish(home, set_up, say, model_server, ContextPlacement.MESSAGE)
-    assert await wrong(house, TOOLS) == {}
+    assert await find_wrong_words(house, TOOLS) == {}
 
 
 async def test_actions_show_what_their_caller_may_see(
     home: HomeAssistant, set_up: SetUpFn, say: SayFn, model_server: ModelServer
 ) -> None:
     house = await furnish(home, set_up, say, model_server, ContextPlacement.MESSAGE)
-    assert await wrong(house, ACTIONS) == {}
+    assert await find_wrong_words(house, ACTIONS) == {}
 
 
 @pytest.mark.parametrize("placement", ContextPlacement)
@@ -357,4 +347,4 @@ async def test_what_becomes_of_a_conversation_is_its_owners(
     home: HomeAssistant, set_up: SetUpFn, say: SayFn, model_server: ModelServer, placement: ContextPlacement
 ) -> None:
     house = await furnish(home, set_up, say, model_server, placement)
-    assert await wrong(house, CONVERSATIONS) == {}
+    assert await find_wrong_words(house, CONVERSATIONS) == {}
