@@ -113,7 +113,9 @@ def say(home: HomeAssistant, access: MemoryAccess, forget: ForgetCallback, last_
         await async_load_sentences(home, language)
         given = ConversationInput(text, context, None, None, None, language, AGENT)
         speaker = (await async_find_speaker(home, given, {})).for_window(WindowKey("talk", context.user_id))
-        answers = MemoryAnswerer(home, access, speaker, forget, MemoryDialog(last_answers, "talk", speaker))
+        dialog = MemoryDialog(last_answers, "talk", speaker)
+        dialog.take_last_answer()
+        answers = MemoryAnswerer(home, access, speaker, forget, dialog)
         with async_get_chat_session(home) as session, async_get_chat_log(home, session, given) as log:
             local = LocalAnswerer(home, given, log, can_ask_model=True, model_has_tools=False, memory=answers)
             answer = await local.answer_input(Situation())
@@ -133,7 +135,9 @@ def call(
     ) -> llm.ToolResult:
         person: dict[str, Any] = {} if unknown else {"person": anna.id, "name": "Anna", "is_alone": True}
         speaker = Speaker(said, "en", **person, is_known_by_device=by_device)
-        own = make_tools(access, speaker, forget, MemoryDialog(last_answers, "talk", speaker), ("en",))
+        dialog = MemoryDialog(last_answers, "talk", speaker)
+        dialog.take_last_answer()
+        own = make_tools(access, speaker, forget, dialog, ("en",))
         api = await async_get_tools(hass, (), context_of(None), own)
         assert api is not None
         return await api.async_call_tool(llm.ToolInput(name, arguments))

@@ -1,6 +1,7 @@
 """Tests for turns through the Assist pipeline: its own local turns, its events, and two turns at once."""
 
 import asyncio
+from typing import Any
 
 from homeassistant.core import Context, HomeAssistant
 import pytest
@@ -9,6 +10,11 @@ from demo.model_server import ModelServer
 
 from .conftest import SayFn, get_speech
 from .dashboard import PipelineClient, ending
+
+
+def speech(events: list[dict[str, Any]]) -> str:
+    """Return the answer that ends the intent stage."""
+    return ending(events)["intent_output"]["response"]["speech"]["plain"]["speech"]
 
 
 @pytest.fixture
@@ -36,6 +42,21 @@ async def test_turns_that_the_pipeline_answered_are_in_the_window_once(
         "user",
     ]
     assert model_server.requests[-1].violations == []
+
+
+async def test_question_after_a_sentence_that_the_pipeline_answered_is_about_no_earlier_fact(
+    dashboard: PipelineClient,
+) -> None:
+    pipeline = await dashboard.create(prefer_local_intents=True)
+    events = await dashboard.run(pipeline, "remember that the bins go out on Friday")
+    conversation_id = ending(events)["intent_output"]["conversation_id"]
+    assert "bins" in speech(await dashboard.run(pipeline, "who else can hear that?", conversation_id))
+    events = await dashboard.run(pipeline, "turn on kitchen light", conversation_id)
+    assert ending(events)["processed_locally"]
+
+    events = await dashboard.run(pipeline, "who else can hear that?", conversation_id)
+
+    assert "bins" not in speech(events)
 
 
 async def test_script_of_a_person_waits_for_the_pipeline(

@@ -4,12 +4,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC
 from functools import partial
+import math
 
 import pytest
 
 from custom_components.windowed_conversation.memory import Memory, PastSummary, PastTurn
 from custom_components.windowed_conversation.turn.forgetting import forget_everything, forget_fact
 from custom_components.windowed_conversation.turn.remember_requests import (
+    LastAnswer,
+    MemoryDialog,
     MemoryReply,
     ReplyKey,
     correct_fact,
@@ -446,3 +449,47 @@ def test_what_is_recalled_is_bounded(memory: Memory) -> None:
 
     assert len(lines) == 8
     assert max(map(len, lines)) <= 330
+
+
+def last_answer(fact: int, *, answered_at: float | None = None) -> LastAnswer:
+    """Return an answer about a fact that was given to Anna, now or at a time on the monotonic clock."""
+    answer = LastAnswer(None, (fact,), is_forgetting=False, listener=("anna-id", None))
+    return answer if answered_at is None else replace(answer, answered_at=answered_at)
+
+
+def test_making_a_memory_dialog_changes_nothing() -> None:
+    answers = {"kitchen": last_answer(1), "hall": last_answer(2, answered_at=-math.inf)}
+
+    dialog = MemoryDialog(answers, "kitchen", speaker("anna", "yes"))
+
+    assert [*answers] == ["kitchen", "hall"]
+    assert dialog.last_answer.named_fact_ids == ()
+
+
+def test_last_answer_is_taken_once_by_the_next_input_of_its_conversation() -> None:
+    answers = {"kitchen": last_answer(1), "hall": last_answer(2)}
+    first, second = (MemoryDialog(answers, "kitchen", speaker("anna", "yes")) for _ in range(2))
+
+    first.take_last_answer()
+    second.take_last_answer()
+
+    assert (first.last_answer.named_fact_ids, second.last_answer.named_fact_ids) == ((1,), ())
+    assert [*answers] == ["hall"]
+
+
+def test_last_answer_of_another_person_is_dropped() -> None:
+    answers = {"kitchen": last_answer(1)}
+    dialog = MemoryDialog(answers, "kitchen", speaker("ben", "yes"))
+
+    dialog.take_last_answer()
+
+    assert (dialog.last_answer.named_fact_ids, answers) == ((), {})
+
+
+def test_expired_answers_of_all_conversations_are_dropped() -> None:
+    answers = {"kitchen": last_answer(1, answered_at=-math.inf), "hall": last_answer(2, answered_at=-math.inf)}
+    dialog = MemoryDialog(answers, "kitchen", speaker("anna", "yes"))
+
+    dialog.take_last_answer()
+
+    assert (dialog.last_answer.named_fact_ids, answers) == ((), {})

@@ -129,6 +129,7 @@ async def async_answer(turn: ConversationTurn) -> ConversationResult:
     llm_api = turn.chat_log.llm_api
     try:
         _record_pipeline_answers(turn)
+        turn.dialog.take_last_answer()
         state = turn.state = Turn(
             turn.window,
             turn.speaker.text,

@@ -404,31 +404,37 @@ class LastAnswer:
     listener: tuple[str | None, str | None]
     answered_at: float = field(default_factory=time.monotonic)
 
-    @property
-    def is_recent(self) -> bool:
-        """Whether the answer is recent enough to accept a reply."""
-        return time.monotonic() - self.answered_at <= _REPLY_TIMEOUT
+
+_NO_ANSWER = LastAnswer(None, (), is_forgetting=False, listener=(None, None))
 
 
+@dataclass(slots=True)
 class MemoryDialog:
-    """The last answers of memory, by conversation; each input sees only the answer of its own conversation.
+    """The dialog of memory in one conversation, in the turn of a speaker.
 
-    Any reply other than a yes changes nothing.
+    `answers` are the last answers of memory in all conversations, by their keys. `last_answer` has no facts and no
+    question before it is taken.
     """
 
-    def __init__(self, answers: dict[str, LastAnswer], key: str, speaker: Speaker) -> None:
-        """Take the last answer of the conversation, and drop all answers that have expired."""
-        last = answers.pop(key, None)
-        for each in [each for each, answer in answers.items() if not answer.is_recent]:
-            del answers[each]
-        self._answers = answers
-        self._conversation_key = key
-        self._listener = (speaker.person, speaker.device)
-        is_theirs = last is not None and last.is_recent and last.listener == self._listener
-        self.last_answer = (
-            last if is_theirs and last else LastAnswer(None, (), is_forgetting=False, listener=self._listener)
-        )
+    answers: dict[str, LastAnswer]
+    conversation_key: str
+    speaker: Speaker
+    last_answer: LastAnswer = _NO_ANSWER
+
+    def take_last_answer(self) -> None:
+        """Take the last answer of the conversation if it was given to this speaker, and drop all expired answers.
+
+        The next turn does not find it any more: any reply other than a yes changes nothing.
+        """
+        oldest = time.monotonic() - _REPLY_TIMEOUT
+        for key in [key for key, answer in self.answers.items() if answer.answered_at < oldest]:
+            del self.answers[key]
+        last = self.answers.pop(self.conversation_key, None)
+        if last is not None and last.listener == (self.speaker.person, self.speaker.device):
+            self.last_answer = last
 
     def store_answer(self, reply: MemoryReply, *, forgets: bool) -> None:
         """Store an answer for the conversation's next input."""
-        self._answers[self._conversation_key] = LastAnswer(reply.on_yes, reply.named_fact_ids, forgets, self._listener)
+        listener = (self.speaker.person, self.speaker.device)
+        answer = LastAnswer(reply.on_yes, reply.named_fact_ids, forgets, listener)
+        self.answers[self.conversation_key] = answer
