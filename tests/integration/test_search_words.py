@@ -7,7 +7,7 @@ from homeassistant.core import Context, HomeAssistant
 import pytest
 from pytest_homeassistant_custom_component.common import MockUser
 
-from custom_components.windowed_conversation.agents import after_turn
+from custom_components.windowed_conversation.agents import search_words
 from custom_components.windowed_conversation.const import CONF_MEMORY, CONF_ROUTING, CONF_SEARCH_WORDS
 from custom_components.windowed_conversation.turn.routing import RoutingMode
 from demo.model_server import ModelServer, call, words
@@ -26,7 +26,7 @@ BLACKOUT = "the electricity is gone, is it a blackout?"
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a model be idle at once, and no fact be in the prompt."""
-    monkeypatch.setattr(after_turn, "_IDLE_SECONDS", 0.0)
+    monkeypatch.setattr(search_words, "_IDLE_SECONDS", 0.0)
     monkeypatch.setattr("custom_components.windowed_conversation.turn.recall.MAX_PROMPT_FACT_TOKENS", 0)
 
 

@@ -4,38 +4,31 @@ A step that fails is logged and does not stop the others. The steps run in the o
 any other code uses that window.
 """
 
-from datetime import datetime
 from functools import partial
 import logging
 import math
 import time
-from uuid import uuid7
 
-from homeassistant.core import HassJob, callback
 from homeassistant.helpers import llm
-from homeassistant.helpers.event import async_call_later
 
 from ..bridge.errors import log_fault
-from ..bridge.memory_tools import RememberTool, async_get_home_languages
+from ..bridge.memory_tools import RememberTool
 from ..bridge.turn_report import async_fire_turn_event
 from ..const import DOMAIN, Learning
-from ..memory import Fact, MemoryUnavailable, PastTurn, TurnRecord, base_language
-from ..providers import CONNECTION_ERRORS, ProviderError
-from ..turn.attempts import Attempt
+from ..memory import PastTurn
+from ..providers import CONNECTION_ERRORS
 from ..turn.context import extract_user_text
-from ..turn.errors import TurnError
 from ..turn.limits import find_window_shortfall
-from ..turn.model import Model, Question
-from ..turn.routing import Route, RoutingMode, Scope
+from ..turn.routing import Route, Scope
 from ..turn.speaker import is_about_speaker
-from ..turn.summary import ask_for_search_words
 from ..window import QUESTION, Message
-from .agent import Agent, async_find_agent, async_notify_servers
+from .agent import Agent, async_notify_servers
 from .conversation_turn import ConversationTurn
 from .costs import async_price_turn
 from .issues import async_update_context_issue, async_update_model_issue, async_update_window_issue
-from .recording import async_record_background, async_record_cost, async_record_turn
-from .store import AgentStore, async_get_store
+from .recording import async_record_cost, async_record_turn
+from .search_words import schedule_search_words
+from .store import async_get_store
 from .summaries import Summarizer, SummaryCause, is_summary_due
 from .turn_log import log_turn
 
@@ -43,11 +36,6 @@ _LOGGER = logging.getLogger(__name__)
 
 # In characters, for each text. Memory stores less than that.
 _MAX_CHARS = 16_000
-
-# In seconds. A model is idle if no turn of its agent follows for this long.
-_IDLE_SECONDS = 10.0
-_MAX_WORDED_FACTS = 20
-_MAX_SPOKEN_LANGUAGES = 4
 
 
 def run_steps(turn: ConversationTurn) -> None:
@@ -149,24 +137,6 @@ def store_in_memory(agent: Agent, turn: ConversationTurn) -> None:
         store.async_queue_record(past)
 
 
-def schedule_search_words(agent: Agent, turn: ConversationTurn) -> None:
-    """Ask the agent's model for missing search words once it is idle, if facts may have been added."""
-    store = async_get_store(agent.hass)
-    if store is None or agent.model is None or agent.config.routing is RoutingMode.LOCAL_ONLY:
-        return
-    spoken = (*store.spoken_languages, base_language(turn.speaker.language))
-    store.spoken_languages = tuple(dict.fromkeys(spoken))[:_MAX_SPOKEN_LANGUAGES]
-    # a private fact is sent only to a model that its owner talks to
-    person = turn.speaker.person
-    if not (agent.config.memory and agent.config.search_words) or agent.worded_changes.get(person) == store.changes:
-        return
-    agent.wordless_people.add(person)
-    agent.idle_at = time.monotonic() + _IDLE_SECONDS
-    if not agent.has_search_words_timer:
-        agent.has_search_words_timer = True
-        _start_search_words_timer(agent, agent.model, store)
-
-
 STEPS = (
     count_turn,
     update_health,
@@ -187,62 +157,6 @@ STEPS = (
 _STEPS_IF_MODEL_ASKED = frozenset({notify_servers, log_error, store_in_memory, start_summary})
 
 STEPS_AFTER_INTERRUPTION = (count_interrupted_turn, log_turn, async_record_turn, look_up_cost)
-
-
-def _start_search_words_timer(agent: Agent, model: Model, store: AgentStore) -> None:
-    seconds = max(0.0, agent.idle_at - time.monotonic())
-    on_time = partial(_on_search_words_timer, agent, model, store)
-    async_call_later(agent.hass, seconds, HassJob(on_time, "search words", cancel_on_shutdown=True))
-
-
-@callback
-def _on_search_words_timer(agent: Agent, model: Model, store: AgentStore, _now: datetime) -> None:
-    """Request the missing search words if the agent is idle and still set up."""
-    if agent.idle_at > time.monotonic():
-        _start_search_words_timer(agent, model, store)
-        return
-    if async_find_agent(agent.hass, agent.id) is agent:
-        request = _async_request_for_people(agent, model, store)
-        agent.entry.async_create_background_task(agent.hass, request, "search words")
-
-
-async def _async_request_for_people(agent: Agent, model: Model, store: AgentStore) -> None:
-    """Request the missing search words for the people who have talked to the agent, one request at a time."""
-    try:
-        while agent.wordless_people and not model.pause.remaining_seconds:
-            await _async_request_search_words(agent, model, store, agent.wordless_people.pop())
-    finally:
-        agent.has_search_words_timer = False
-
-
-async def _async_request_search_words(agent: Agent, model: Model, store: AgentStore, person: str | None) -> None:
-    try:
-        agent.worded_changes[person] = store.changes
-        everything = await store.async_read(lambda memory: memory.get_facts(person), list[Fact]())
-        facts = [fact for fact in everything if fact.search_words is None][:_MAX_WORDED_FACTS]
-        if facts:
-            texts = [fact.text for fact in facts]
-            words = await _async_request(agent, Question(model, "", "", (), ""), texts, store.spoken_languages)
-            # a fact without an answer gets no words, so that no later request repeats it
-            words_by_row = {fact.id: words.get(place, "") for place, fact in enumerate(facts)}
-            await store.async_change(lambda memory: memory.set_search_words(words_by_row))
-        if len(facts) < _MAX_WORDED_FACTS:
-            agent.worded_changes[person] = store.changes
-    except (MemoryUnavailable, ProviderError, TurnError) as err:
-        _LOGGER.info("No search words from %s: %s", agent.config.name, type(err).__name__)
-    except Exception as err:  # noqa: BLE001 - a fault costs nothing but the search words
-        log_fault(_LOGGER, "A request for search words failed in an unexpected way", err)
-
-
-async def _async_request(agent: Agent, question: Question, facts: list[str], spoken: tuple[str, ...]) -> dict[int, str]:
-    """Return the search words that the model wrote, by the places of the facts. Count, price and record the request."""
-    attempts, at, started = list[Attempt](), time.time(), time.monotonic()
-    languages = async_get_home_languages(agent.hass, spoken)
-    try:
-        return await ask_for_search_words(question, facts, languages, agent.config.limits, attempts.append)
-    finally:
-        record = TurnRecord(str(uuid7()), at, agent.id, "search_words", "answered")
-        async_record_background(agent, record, attempts, started)
 
 
 def _build_past_turn(agent: Agent, turn: ConversationTurn, messages: tuple[Message, ...]) -> PastTurn | None:

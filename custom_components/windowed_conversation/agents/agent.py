@@ -90,13 +90,6 @@ class Agent:
         self.model = model
         # The windows for which a summary is being written.
         self.summarizing_windows: set[Window] = set()
-        # Whether a timer for search words, or their request, is running, the time on the monotonic clock from
-        # which it is idle, the people whose facts may have none, and by person the number of changes of memory up to
-        # which no fact needs any.
-        self.has_search_words_timer = False
-        self.idle_at = 0.0
-        self.wordless_people: set[str | None] = set()
-        self.worded_changes: dict[str | None, int] = {}
         self._listeners: list[Callable[[], None]] = []
         self._notify_timer: asyncio.TimerHandle | None = None
         self.window_stats: dict[str, WindowStats] = {}
