@@ -30,6 +30,7 @@ def names(steps: tuple[Callable[..., None], ...]) -> list[str]:
 def test_steps_run_in_this_order() -> None:
     """Counting is first, recording precedes pricing, and memory precedes the summary."""
     assert names(STEPS) == [
+        "read_window",
         "count_turn",
         "update_health",
         "fire_events",
@@ -47,6 +48,7 @@ def test_steps_run_in_this_order() -> None:
 
 def test_interrupted_turn_is_only_counted_recorded_and_priced() -> None:
     assert names(STEPS_AFTER_INTERRUPTION) == [
+        "read_window",
         "count_interrupted_turn",
         "log_turn",
         "async_record_turn",
@@ -109,7 +111,7 @@ async def test_exchange_that_cannot_be_kept_is_answered_and_logged_without_its_t
     assert get_agent(entry).statistics.totals.turns_local == 0
     assert get_agent(entry).windows.loaded_windows() == {}
     assert get_agent(entry).statistics.totals.turns_local == 1
-    assert "Something that follows a turn failed: RuntimeError" in caplog.text
+    assert caplog.text.count("A step after a turn failed: RuntimeError") == 1
     assert "pelican" not in caplog.text
 
 
@@ -131,7 +133,7 @@ async def test_issue_of_a_turn_may_begin_another_turn_and_both_are_counted(
 
 
 @pytest.mark.parametrize("broken", range(len(STEPS)), ids=[step.__name__ for step in STEPS])
-async def test_step_that_fails_stops_no_other_and_is_logged_without_its_text(
+async def test_step_that_fails_stops_no_other_and_is_logged_once_without_its_text(
     broken: int, entry, say: SayFn, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     done: list[int] = []
@@ -150,18 +152,24 @@ async def test_step_that_fails_stops_no_other_and_is_logged_without_its_text(
     await say(COMMAND)
 
     assert done == [number for number in range(len(STEPS)) if number != broken]
-    assert "after a turn failed: RuntimeError" in caplog.text
+    assert caplog.text.count("failed: RuntimeError") == 1
+    assert "A step after a turn failed: RuntimeError" in caplog.text
     assert "pelican" not in caplog.text
 
 
-async def test_sensor_that_fails_stops_no_other(entry, say: SayFn, get_agent, figure) -> None:
+async def test_sensor_that_fails_stops_no_other_and_is_logged_once_without_its_text(
+    entry, say_at_once: SayAtOnce, get_agent, figure, caplog: pytest.LogCaptureFixture
+) -> None:
     def fail() -> None:
         raise RuntimeError(SECRET)
 
     get_agent(entry)._listeners.insert(0, fail)
-    await say(COMMAND)
+    await say_at_once(COMMAND)
+    get_agent(entry).notify_listeners()
 
     assert figure("window_exchanges") == "1"
+    assert caplog.text.count("A listener of an agent failed: RuntimeError") == 1
+    assert "pelican" not in caplog.text
 
 
 async def test_reload_in_the_middle_of_a_turn_loses_none_of_its_tokens(

@@ -1,7 +1,7 @@
-"""The steps after a turn, in one ordered tuple. Each step takes the turn that ended.
+"""The steps after a turn, in one ordered tuple. Each step takes the agent and the turn that ended.
 
-A step that fails is logged and does not stop the others. The steps run in the order of the turns of a window, before
-any other code uses that window.
+`Agent.defer_work` runs them once the answer is sent. A step that fails is logged and does not stop the others. The
+steps run in the order of the turns of a window, before any other code uses that window.
 """
 
 from functools import partial
@@ -11,7 +11,6 @@ import time
 
 from homeassistant.helpers import llm
 
-from ..bridge.errors import log_fault
 from ..bridge.memory_tools import RememberTool
 from ..bridge.turn_report import async_fire_turn_event
 from ..const import DOMAIN, Learning
@@ -38,18 +37,18 @@ _LOGGER = logging.getLogger(__name__)
 _MAX_CHARS = 16_000
 
 
-def run_steps(turn: ConversationTurn) -> None:
-    """Run the steps that apply to the turn. An error in one step is logged."""
-    turn.stats_after = turn.window.stats()
+def defer_steps(turn: ConversationTurn) -> None:
+    """Defer the steps that apply to the turn until its answer is sent."""
     agent, state = turn.current_agent, turn.state
     asked_nobody = state.last_agent_id is None and state.error is None
-    for step in STEPS_AFTER_INTERRUPTION if state.interruption is not None else STEPS:
-        if asked_nobody and step in _STEPS_IF_MODEL_ASKED:
-            continue
-        try:
-            step(agent, turn)
-        except Exception as err:  # noqa: BLE001 - it stops no other step
-            log_fault(_LOGGER, f"Step {step.__name__} after a turn failed", err)
+    steps = STEPS_AFTER_INTERRUPTION if state.interruption is not None else STEPS
+    applied = [partial(step, agent, turn) for step in steps if not (asked_nobody and step in _STEPS_IF_MODEL_ASKED)]
+    agent.defer_work(turn.window_key, *applied)
+
+
+def read_window(agent: Agent, turn: ConversationTurn) -> None:
+    """Read the statistics of the window, which has the exchange of a local turn only now."""
+    turn.stats_after = turn.window.stats()
 
 
 def count_turn(agent: Agent, turn: ConversationTurn) -> None:
@@ -138,6 +137,7 @@ def store_in_memory(agent: Agent, turn: ConversationTurn) -> None:
 
 
 STEPS = (
+    read_window,
     count_turn,
     update_health,
     fire_events,
@@ -156,7 +156,7 @@ STEPS = (
 # These steps are skipped after a turn in which no agent was asked.
 _STEPS_IF_MODEL_ASKED = frozenset({notify_servers, log_error, store_in_memory, start_summary})
 
-STEPS_AFTER_INTERRUPTION = (count_interrupted_turn, log_turn, async_record_turn, look_up_cost)
+STEPS_AFTER_INTERRUPTION = (read_window, count_interrupted_turn, log_turn, async_record_turn, look_up_cost)
 
 
 def _build_past_turn(agent: Agent, turn: ConversationTurn, messages: tuple[Message, ...]) -> PastTurn | None:

@@ -1,7 +1,7 @@
 """An agent at run time: its configuration, its model, its listeners, and the look-up of agents by id or entity."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 import logging
@@ -121,9 +121,12 @@ class Agent:
     def _count_evicted_messages(self) -> int:
         return sum(window.stats().evicted_messages for window in self.windows.loaded_windows().values())
 
-    def defer_work(self, key: str, work: Callable[[], None]) -> None:
-        """Defer work after a turn until the answer is sent. It runs in order, before other code uses the window."""
-        self.windows.defer_work(key, partial(_run_safely, work))
+    def defer_work(self, key: str, *steps: Callable[[], None]) -> None:
+        """Defer steps after a turn until the answer is sent. They run in order, before other code uses the window.
+
+        A step that fails is logged and stops no other.
+        """
+        self.windows.defer_work(key, partial(_run_each, steps, "A step after a turn failed"))
         self.schedule_notify()
 
     @callback
@@ -145,8 +148,7 @@ class Agent:
         if self._notify_timer is not None:
             self._notify_timer.cancel()
             self._notify_timer = None
-        for listener in self._listeners:
-            _run_safely(listener)
+        _run_each(self._listeners, "A listener of an agent failed")
         async_dispatcher_send(self.hass, SIGNAL_AGENT_CHANGED, self)
         self.state.conversations.save()
 
@@ -157,12 +159,13 @@ class Agent:
             self._notify_timer = asyncio.get_running_loop().call_later(_NOTIFY_DELAY, self.notify_listeners)
 
 
-def _run_safely(work: Callable[[], None]) -> None:
-    """Run a callback. An error in it is logged and affects nothing else."""
-    try:
-        work()
-    except Exception as err:  # noqa: BLE001 - it affects nothing else
-        log_fault(_LOGGER, "Something that follows a turn failed", err)
+def _run_each(callbacks: Iterable[Callable[[], None]], what: str) -> None:
+    """Call each callback in order. The error of one that fails is logged with the text `what`, and stops no other."""
+    for run in callbacks:
+        try:
+            run()
+        except Exception as err:  # noqa: BLE001 - it stops no other
+            log_fault(_LOGGER, what, err)
 
 
 @dataclass(frozen=True, slots=True)

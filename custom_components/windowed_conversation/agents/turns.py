@@ -32,7 +32,7 @@ from ..turn.routing import Route, RouteReason, RoutingMode, Situation, build_win
 from ..turn.state import LocalMessagesBuilder, Turn, TurnCallbacks
 from ..turn.turn import run_turn
 from ..window import WindowBusy, WindowError
-from .after_turn import run_steps
+from .after_turn import defer_steps
 from .agent import Agent, async_learn_usage
 from .conversation_turn import ConversationTurn, async_build_question, build_memory_answerer
 from .hand_over import PipelineTurn, async_end_hand_overs
@@ -148,7 +148,7 @@ async def async_answer(turn: ConversationTurn) -> ConversationResult:
             sizes = turn.live_context.metrics if turn.live_context else NO_METRICS
             turn.attributes = {**build_answer_attributes(turn.agent.hass, state), **sizes, "turn_id": turn.record_id}
             async_trace_turn(state, turn.attributes, turn.window.stats())
-            turn.current_agent.defer_work(turn.window_key, partial(run_steps, turn))
+            defer_steps(turn)
         if state.decision.route is Route.LOCAL and turn.intents is not None and turn.intents.response is not None:
             response, log = turn.intents.response, turn.chat_log
             if turn.reply.is_being_spoken:
