@@ -11,7 +11,7 @@ from homeassistant.core import HomeAssistant
 from yarl import URL
 
 from .agents.agent import AccountConfigEntry, Agent
-from .agents.reload_state import async_load_account_state
+from .agents.reload_state import async_load_account_state, async_run_deferred_work
 from .agents.store import async_get_store
 from .bridge.account import get_vendor
 from .bridge.turn_report import build_window_figures
@@ -29,6 +29,7 @@ async def async_get_config_entry_diagnostics(hass: HomeAssistant, entry: Account
     """Return the diagnostics of an account. An account that is not set up has no agents."""
     account = entry.runtime_data if entry.state is ConfigEntryState.LOADED else None
     state = await async_load_account_state(hass, entry.entry_id)
+    async_run_deferred_work(hass)
     return {
         "account": {
             "provider": entry.data[CONF_PROVIDER],

@@ -109,6 +109,8 @@ async def test_exchange_that_cannot_be_kept_is_answered_and_logged_without_its_t
 
     assert "Turned on" in get_speech(await say_at_once(COMMAND))
     assert get_agent(entry).statistics.totals.turns_local == 0
+    get_agent(entry).notify_listeners()
+
     assert get_agent(entry).windows.loaded_windows() == {}
     assert get_agent(entry).statistics.totals.turns_local == 1
     assert caplog.text.count("A step after a turn failed: RuntimeError") == 1

@@ -185,28 +185,27 @@ async def test_exchange_that_a_failed_turn_left_open_is_aborted(registry: Window
         assert len(window.messages()) == 1
 
 
-@pytest.mark.parametrize(
-    "look",
-    [
-        lambda registry: registry.get_loaded("a"),
-        lambda registry: registry.loaded_windows(),
-        lambda registry: registry.stats(),
-    ],
-    ids=["get_loaded", "loaded", "stats"],
-)
-async def test_window_that_holds_nothing_after_its_turn_is_not_found(
-    look: Callable[[WindowRegistry], object], registry: WindowRegistry
-) -> None:
+async def test_window_that_holds_nothing_after_its_turn_is_dropped(registry: WindowRegistry) -> None:
     async with registry.begin_turn("a"):
         pass
 
-    assert not look(registry)
+    registry.run_deferred_work()
+
     assert len(registry) == 0
+
+
+async def test_window_that_holds_nothing_after_its_turn_is_not_loaded(registry: WindowRegistry) -> None:
+    async with registry.begin_turn("a"):
+        pass
+
+    assert await registry.load("a") is None
 
 
 async def test_window_stays_when_its_first_exchange_is_recorded_after_the_turn(registry: WindowRegistry) -> None:
     async with registry.begin_turn("a") as window:
         registry.defer_work("a", lambda: window.add_exchange((Message.user("hello"),)))
+
+    registry.run_deferred_work()
 
     assert ids(registry) == ["a"]
 
@@ -422,21 +421,58 @@ async def done(registry: WindowRegistry) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "look",
+    "read",
     [
         lambda registry: registry.get_loaded("a"),
         lambda registry: registry.loaded_windows(),
+        lambda registry: registry.snapshots(),
+        lambda registry: registry.stats(),
+        lambda registry: registry.unread_keys(),
+        lambda registry: registry.idle_seconds("a"),
+        lambda registry: registry.find_key(None),
+        lambda registry: (len(registry), "a" in registry),
+    ],
+    ids=["get_loaded", "loaded_windows", "snapshots", "stats", "unread_keys", "idle_seconds", "find_key", "contains"],
+)
+def test_a_getter_runs_no_deferred_work(
+    read: Callable[[WindowRegistry], object], registry: WindowRegistry, done: list[str]
+) -> None:
+    read(registry)
+
+    assert done == []
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
         lambda registry: registry.run_deferred_work(),
         lambda registry: registry.set_policy(WindowPolicy(500)),
+        lambda registry: registry.rewrite_windows(lambda _key, snapshot: snapshot),
         lambda registry: registry.drop("a"),
         lambda registry: registry.restore("a", Window("a", WindowPolicy(500), EstimatedCounter()).snapshot()),
     ],
-    ids=["get_loaded", "loaded", "finish_turns", "set_policy", "drop", "restore"],
+    ids=["run_deferred_work", "set_policy", "rewrite_windows", "drop", "restore"],
 )
-def test_deferred_work_is_done_in_its_order_before_anybody_looks(
-    look: Callable[[WindowRegistry], object], registry: WindowRegistry, done: list[str]
+def test_deferred_work_is_done_in_its_order_before_other_code_changes_the_window(
+    use: Callable[[WindowRegistry], object], registry: WindowRegistry, done: list[str]
 ) -> None:
-    look(registry)
+    use(registry)
+
+    assert done == ["first", "second"]
+
+
+async def test_deferred_work_is_done_before_other_code_has_the_window_between_turns(
+    registry: WindowRegistry, done: list[str]
+) -> None:
+    window = registry.get_loaded("a")
+    assert window is not None
+
+    async with registry.hold_between_turns(window):
+        assert done == ["first", "second"]
+
+
+async def test_deferred_work_is_done_before_a_window_is_loaded(registry: WindowRegistry, done: list[str]) -> None:
+    await registry.load("a")
 
     assert done == ["first", "second"]
 
@@ -451,9 +487,8 @@ async def test_deferred_work_is_done_before_the_next_turn(
         assert done == ["first", "second"]
 
 
-READ_ALL_CASES: dict[str, Callable[[WindowRegistry], object]] = {
-    "loaded": lambda registry: registry.loaded_windows(),
-    "finish_turns": lambda registry: registry.run_deferred_work(),
+RUN_ALL_CASES: dict[str, Callable[[WindowRegistry], object]] = {
+    "run_deferred_work": lambda registry: registry.run_deferred_work(),
     "set_policy": lambda registry: registry.set_policy(WindowPolicy(500)),
 }
 DROPS: dict[str, Callable[[WindowRegistry], object]] = {
@@ -462,24 +497,24 @@ DROPS: dict[str, Callable[[WindowRegistry], object]] = {
 }
 
 
-@pytest.mark.parametrize("look", (READ_ALL_CASES | DROPS).values(), ids=READ_ALL_CASES | DROPS)
+@pytest.mark.parametrize("run", (RUN_ALL_CASES | DROPS).values(), ids=RUN_ALL_CASES | DROPS)
 async def test_deferred_work_may_lead_to_other_turns(
-    look: Callable[[WindowRegistry], object], registry: WindowRegistry, clock: Clock
+    run: Callable[[WindowRegistry], object], registry: WindowRegistry, clock: Clock
 ) -> None:
     turn = registry.begin_turn("new")
     await take_turns(registry, "a", "b")
     registry.defer_work("a", lambda: elsewhere_at_once(turn.__aenter__()))
     clock.now += 1_000_000
 
-    look(registry)
+    run(registry)
 
     assert "new" in registry
     await turn.__aexit__(None, None, None)
 
 
-@pytest.mark.parametrize("look", READ_ALL_CASES.values(), ids=READ_ALL_CASES)
+@pytest.mark.parametrize("run", RUN_ALL_CASES.values(), ids=RUN_ALL_CASES)
 async def test_deferred_work_is_done_in_its_order_before_a_turn_that_it_leads_to(
-    look: Callable[[WindowRegistry], object], registry: WindowRegistry
+    run: Callable[[WindowRegistry], object], registry: WindowRegistry
 ) -> None:
     order: list[str] = []
 
@@ -491,7 +526,7 @@ async def test_deferred_work_is_done_in_its_order_before_a_turn_that_it_leads_to
     registry.defer_work("a", lambda: elsewhere_at_once(turn()))
     registry.defer_work("a", lambda: order.append("second"))
 
-    look(registry)
+    run(registry)
 
     assert order == ["second", "turn"]
 

@@ -97,6 +97,8 @@ class Agent:
 
     def configure(self, config: AgentConfig) -> None:
         """Apply a changed configuration. Existing windows are trimmed accordingly at once."""
+        # ended turns count what they evicted themselves, and with the configuration that they had
+        self.windows.run_deferred_work()
         self.config = config
         self.windows.set_limits(max_windows=config.max_windows, idle_seconds=config.expiry_seconds)
         evicted = self._count_evicted_messages()
@@ -144,6 +146,7 @@ class Agent:
     @callback
     def notify_listeners(self) -> None:
         """Finish ended turns, then notify the store and the listeners of all changes."""
+        self.windows.run_deferred_work()
         self.window_stats = self.windows.stats()
         if self._notify_timer is not None:
             self._notify_timer.cancel()

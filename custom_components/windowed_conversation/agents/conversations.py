@@ -123,6 +123,7 @@ class ConversationStore:
         """Yield the writes for all conversation changes since the last call."""
         if not self._is_listed:
             return
+        self.windows.run_deferred_work()
         for key, window in self.windows.loaded_windows().items():
             changed = window.take_changed_exchanges()
             if self._should_store(key):

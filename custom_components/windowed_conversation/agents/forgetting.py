@@ -16,7 +16,7 @@ from ..turn.forgetting import ForgottenExchanges, RemovedOwners, find_removed_ow
 from ..turn.routing import WindowKey
 from ..window import Snapshot
 from .agent import async_loaded_agents
-from .reload_state import async_agent_states, async_clear_recent_turns
+from .reload_state import async_agent_states, async_clear_recent_turns, async_run_deferred_work
 from .store import AgentStore, async_get_store
 
 _LOGGER = logging.getLogger(__name__)
@@ -45,6 +45,8 @@ async def async_run_deletion[Result](hass: HomeAssistant, work: Callable[[Memory
 
 
 async def _async_forget[Result](hass: HomeAssistant, store: AgentStore, work: Callable[[Memory], Result]) -> Result:
+    # what ended turns leave is forgotten as well
+    async_run_deferred_work(hass)
     with store.pause_for_deletion():
         live = {
             (agent_id, key): snapshot

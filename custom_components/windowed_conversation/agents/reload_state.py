@@ -144,6 +144,13 @@ async def _async_read_agent_state(
 
 
 @callback
+def async_run_deferred_work(hass: HomeAssistant) -> None:
+    """Run the deferred steps of all ended turns now, for code that reads or changes what turns leave."""
+    for state in async_agent_states(hass).values():
+        state.windows.run_deferred_work()
+
+
+@callback
 def async_find_recent_turns(hass: HomeAssistant) -> list[RecentTurn]:
     """Return the turns in working memory of all agents, newest first, without those that may repeat forgotten text."""
     store = async_get_store(hass)

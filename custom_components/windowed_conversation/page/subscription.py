@@ -10,6 +10,7 @@ from homeassistant.helpers.dispatcher import async_dispatcher_connect
 
 from ..agents.actions.access import find_permitted_entity, list_visible_windows
 from ..agents.agent import SIGNAL_AGENT_CHANGED, Agent, async_loaded_agents
+from ..agents.reload_state import async_run_deferred_work
 from ..const import DOMAIN
 from ..turn.routing import WindowKey
 from ..window import WindowStats
@@ -64,6 +65,7 @@ class _Subscription:
     def _send(self) -> None:
         self._timer, self._sent_at = None, self._call.hass.loop.time()
         changed, self._changed = self._changed, {}
+        async_run_deferred_work(self._call.hass)
         rows = [row for agent in changed.values() for row in self._list_changed(agent)]
         if rows:
             self._connection.send_event(self._number, {"conversations": rows[:_MAX_CHANGED]})

@@ -24,10 +24,11 @@ def is_in_turn() -> bool:
 
 
 class _WindowSlot:
-    """A window and its users. `turn` marks the turn that uses it; `user_count` counts that turn and the waiting ones.
+    """A window and its users.
 
-    `deferred` must run before anything else reads the window, and `rewrites` when the turn ends.
-    `stored_stats` are the statistics of a window that was not loaded into memory yet, otherwise None.
+    `active_turn` marks the turn that uses it; `user_count` counts that turn and the waiting ones. `deferred` must run
+    before other code uses the window, and `rewrites` when the turn ends. `stored_stats` are the statistics of a window
+    that was not loaded into memory yet, otherwise None.
     """
 
     __slots__ = ("active_turn", "deferred", "last_used", "lock", "rewrites", "stored_stats", "user_count", "window")
@@ -43,7 +44,7 @@ class _WindowSlot:
         self.rewrites: list[Callable[[Snapshot], Snapshot]] = []
 
     def finish_turns(self) -> Window:
-        """Run the deferred work and return the window."""
+        """Run the deferred work of ended turns, in order, and return the window."""
         while self.deferred:
             self.deferred.pop(0)()
         return self.window
@@ -64,6 +65,9 @@ class WindowRegistry[K: Hashable = str]:
     `create` builds the window of a new key. `read` loads the contents of a shelved window when they are first needed,
     or returns None if they cannot be read now: the turn then continues without them, and the next turn tries again.
     `clock` returns seconds and never goes back.
+
+    Work that a turn defers runs before another turn enters, and before the window is loaded, changed or dropped.
+    Methods that only read run none of it: call `run_deferred_work` first to read what ended turns leave.
     """
 
     def __init__(
@@ -97,8 +101,9 @@ class WindowRegistry[K: Hashable = str]:
     async def begin_turn(self, key: K, timeout: float | None = None) -> AsyncIterator[Window]:  # noqa: ASYNC109
         """Return a context manager with exclusive use of a key's window, which is created if it does not exist.
 
-        Callers enter in the order of their calls. Entering raises `WindowBusy` after `timeout` seconds (None waits
-        forever), or at once inside a turn that uses the same window. An exchange still open at the end is aborted.
+        Callers enter in the order of their calls, after the deferred work of earlier turns. Entering raises
+        `WindowBusy` after `timeout` seconds (None waits forever), or at once inside a turn that uses the same window.
+        An exchange still open at the end is aborted.
         """
         slot = self._get_or_create_slot(key)
         try:
@@ -127,8 +132,8 @@ class WindowRegistry[K: Hashable = str]:
     async def hold_between_turns(self, window: Window) -> AsyncIterator[bool]:
         """Return a context manager during which no turn uses the window. Does not change its last-used time.
 
-        Yields whether the window is still in the registry, because it may have been dropped or replaced. Entering
-        raises `WindowBusy` inside a turn that uses the window.
+        Yields whether the window is still in the registry, because it may have been dropped or replaced. Entering runs
+        the deferred work of earlier turns, and raises `WindowBusy` inside a turn that uses the window.
         """
         key = self.find_key(window)
         if key is None:
@@ -169,29 +174,31 @@ class WindowRegistry[K: Hashable = str]:
 
     def get_loaded(self, key: K) -> Window | None:
         """Return a key's window if it is in memory, or None. Does not change its last-used time."""
-        if slot := self._slots.get(key):
-            slot.finish_turns()
         slot = self._slots.get(key)
         return slot.window if slot and slot.stored_stats is None else None
 
     async def load(self, key: K) -> Window | None:
-        """Return a key's window, or None if it does not exist or cannot be read. Does not change its last-used time."""
+        """Return a key's window, or None if it does not exist or cannot be read. Does not change its last-used time.
+
+        Runs the window's deferred work.
+        """
         slot = self._slots.get(key)
         # A turn that uses the window has already tried to read it. Waiting for that turn could deadlock, because the
         # turn may wait for this call.
         if slot is not None and slot.stored_stats is not None and slot.active_turn is None:
             async with self._lock_window(key, slot):
                 await self._load_contents(key, slot)
+        # The wait may have replaced the slot, and the deferred work may drop the window.
+        if (slot := self._slots.get(key)) is not None:
+            slot.finish_turns()
         return self.get_loaded(key)
 
     def loaded_windows(self) -> dict[K, Window]:
         """Return the windows in memory by key, most recently used first."""
-        self.run_deferred_work()
         return {key: slot.window for key, slot in reversed(self._slots.items()) if slot.stored_stats is None}
 
     def snapshots(self) -> dict[K, Snapshot]:
         """Return snapshots by key of all windows with exchanges in memory. Contents not read yet are not included."""
-        self.run_deferred_work()
         return {key: slot.window.snapshot() for key, slot in self._slots.items() if slot.window.exchanges()}
 
     def unread_keys(self) -> list[K]:
@@ -200,7 +207,6 @@ class WindowRegistry[K: Hashable = str]:
 
     def stats(self) -> dict[K, WindowStats]:
         """Return the statistics of all windows by key, most recently used first."""
-        self.run_deferred_work()
         stats: dict[K, WindowStats] = {}
         for key, slot in reversed(self._slots.items()):
             if slot.stored_stats is None:
@@ -216,7 +222,7 @@ class WindowRegistry[K: Hashable = str]:
         return self._clock() - self._slots[key].last_used
 
     def defer_work(self, key: K, work: Callable[[], None]) -> None:
-        """Defer work of a turn until `run_deferred_work`, or until the window is read or dropped.
+        """Defer work of a turn until `run_deferred_work`, or until other code uses the window.
 
         Used for work that the answer need not wait for. The work must not raise; it may start other turns.
         """

@@ -25,6 +25,7 @@ from ...turn.errors import IdTooLong
 from ...turn.routing import WindowKey, check_id
 from ...window import MAX_TOKENS, Window, WindowStats, is_in_turn, is_int_in_range
 from ..agent import Agent, async_agent_ids, async_find_agent, async_loaded_agents
+from ..reload_state import async_run_deferred_work
 from ..store import async_get_store
 
 ATTR_EVERYONE = "everyone"
@@ -150,9 +151,11 @@ async def async_resolve_agent(call: ServiceCall, permission: str) -> tuple[str, 
 async def async_resolve_agents(call: ServiceCall, permission: str) -> dict[str, Agent]:
     """Return the agents that are an action's target, or else all loaded ones that the caller may use, by entity id.
 
-    Raises `Unauthorized`, and `ServiceValidationError` for an invalid target.
+    Runs the deferred work of ended turns, so that the action sees them. Raises `Unauthorized`, and
+    `ServiceValidationError` for an invalid target.
     """
     user = await async_get_caller(call, permission)
+    async_run_deferred_work(call.hass)
     if not has_target(call):
         return {
             entity_id: agent
@@ -264,7 +267,8 @@ class PersonTarget:
 async def async_resolve_person(call: ServiceCall, permission: str, *, needs_admin: bool = False) -> PersonTarget:
     """Return the person that an action concerns. Raises `Unauthorized` and `ServiceValidationError`.
 
-    Users act for themselves. Administrators and automations may also name another person, `everyone` or a file.
+    Users act for themselves. Administrators and automations may also name another person, `everyone` or a file. Runs
+    the deferred work of ended turns, so that the action sees them.
     """
     user, data = await async_get_caller(call, permission), call.data
     own, name = await async_find_person(call.hass, call.context.user_id) or (None, None)
@@ -280,6 +284,7 @@ async def async_resolve_person(call: ServiceCall, permission: str, *, needs_admi
     if person != own:
         _, name = await async_find_person(call.hass, person) or (None, None)
     is_own = person is not None and person == own and not is_in_turn()
+    async_run_deferred_work(call.hass)
     return PersonTarget(person, name, can_see_private=is_own, is_named=named is not None)
 
 
