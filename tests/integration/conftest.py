@@ -63,7 +63,7 @@ logging.getLogger("custom_components").setLevel(logging.DEBUG)
 # These loggers emit about fifty messages per home, which takes a tenth of its setup time.
 for _name in ("setup", "loader", "helpers.entity_registry", "components.sensor", "components.automation"):
     logging.getLogger(f"homeassistant.{_name}").setLevel(logging.WARNING)
-# Home Assistant's test plugin has each SQL statement logged. The thread of the recorder executes some of them between two
+# Home Assistant's test plugin has each SQL statement logged. The recorder's thread executes some of them between two
 # tests, when pytest captures nothing, and they would appear in the output.
 logging.getLogger("sqlalchemy.engine").setLevel(logging.WARNING)
 

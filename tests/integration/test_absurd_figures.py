@@ -92,7 +92,8 @@ class Reports:
 
     def every_place(self) -> Iterable[dict[str, str | None]]:
         """Yield counts to report: each absurd value in all places at once, and correct counts at last."""
-        yield from (dict.fromkeys(self.places, figure) for figure in FIGURES.values())
+        for figure in FIGURES.values():
+            yield dict[str, str | None].fromkeys(self.places, figure)
         yield {}
 
 

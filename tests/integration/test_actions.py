@@ -366,11 +366,12 @@ NO_FIGURES = (True, -1, 1.5, 10**9 + 1, 10**400, "-1", "9" * 5000, float("nan"))
 
 @pytest.mark.usefixtures("entry")
 async def test_impossible_field_is_refused(home: HomeAssistant, subtests: pytest.Subtests) -> None:
-    for action, field, value in (
+    impossible: list[tuple[str, str, Any]] = [
         ("get_conversation", "content", "all"),
         *(("tag_exchange", "exchange", figure) for figure in NO_FIGURES),
         *(("summarize_conversation", "keep", figure) for figure in NO_FIGURES),
-    ):
+    ]
+    for action, field, value in impossible:
         with subtests.test(action, value=value), pytest.raises(probatio.Invalid):
             await act(home, action, **{field: value})
 
@@ -402,7 +403,8 @@ async def test_tag_that_cannot_be_is_not_looked_for(
 ) -> None:
     await say("my name is Ada")
 
-    for fields in ({"tags": ["t" * 10_000]}, {"exclude_tags": ["t" * 10_000]}, {"tags": [" "]}):
+    refused: list[dict[str, Any]] = [{"tags": ["t" * 10_000]}, {"exclude_tags": ["t" * 10_000]}, {"tags": [" "]}]
+    for fields in refused:
         with subtests.test(fields=fields), pytest.raises(ServiceValidationError, match="Tags must be short text"):
             await act(home, "get_conversation", **fields)
 
