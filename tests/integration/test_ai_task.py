@@ -13,10 +13,13 @@ import pytest
 from demo.model_server import ModelServer, words
 from demo.model_server.faults import ArmedFault
 
-from .account_kinds import KINDS, Kind
+from .account_kinds import KINDS
 from .actions import act
 from .ai_tasks import STRUCTURE, TASK, Generate, SetUpTask, answered
 from .conftest import flush_store
+from .rows import Row, row
+
+__all__ = ["row"]
 
 FAULTS = {
     "401": "auth_error",
@@ -40,52 +43,51 @@ async def test_text_is_what_the_model_writes(set_up_task: SetUpTask, generate: G
     assert await generate() == "Two people."
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 async def test_data_is_the_models_own_without_nulls_of_optional_fields(
-    set_up_task: SetUpTask, generate: Generate, model_server: ModelServer, kind: Kind
+    row: Row, set_up_task: SetUpTask, generate: Generate, model_server: ModelServer
 ):
-    await set_up_task(kind)
-    model_server.script(words('{"people": 2, "parcel": true, "note": null}'))
+    for kind in KINDS:
+        async with row(kind.name):
+            await set_up_task(kind)
+            model_server.script(words('{"people": 2, "parcel": true, "note": null}'))
 
-    data = await generate(structure=STRUCTURE)
+            data = await generate(structure=STRUCTURE)
 
-    assert repr(data) == "{'people': 2, 'parcel': True}"
+            assert repr(data) == "{'people': 2, 'parcel': True}"
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
+async def test_data_is_found_in_other_text(
+    set_up_task: SetUpTask, generate: Generate, model_server: ModelServer, subtests: pytest.Subtests
+):
+    await set_up_task()
+    for answer in (
         '```json\n{"people": 2, "parcel": true}\n```',
         'Here it is: {"people": 2, "parcel": true}',
         '<think>{"people": 9}</think>{"people": 2, "parcel": true}',
-    ],
-)
-async def test_data_is_found_in_other_text(
-    set_up_task: SetUpTask, generate: Generate, model_server: ModelServer, answer: str
+    ):
+        with subtests.test(answer=answer):
+            model_server.script(words(answer))
+
+            assert await generate(structure=STRUCTURE) == {"people": 2, "parcel": True}
+
+
+async def test_model_corrects_its_data(
+    set_up_task: SetUpTask, generate: Generate, model_server: ModelServer, subtests: pytest.Subtests
 ):
     await set_up_task()
-    model_server.script(words(answer))
-
-    assert await generate(structure=STRUCTURE) == {"people": 2, "parcel": True}
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
+    for wrong in (
         '{"people": "two", "parcel": true}',
         '{"people": 2',
         '{"people": 11, "parcel": true}',
         "Two people.",
         '{"people": NaN, "parcel": true}',
-    ],
-)
-async def test_model_corrects_its_data(
-    set_up_task: SetUpTask, generate: Generate, model_server: ModelServer, wrong: str
-):
-    await set_up_task()
-    model_server.script(*answered(wrong, '{"people": 2, "parcel": true}'))
+    ):
+        with subtests.test(wrong=wrong):
+            model_server.log.clear()
+            model_server.script(*answered(wrong, '{"people": 2, "parcel": true}'))
 
-    assert await generate(structure=STRUCTURE) == {"people": 2, "parcel": True}
+            assert await generate(structure=STRUCTURE) == {"people": 2, "parcel": True}
+            assert len(model_server.requests) == 2
 
 
 async def test_model_sees_what_was_wrong(set_up_task: SetUpTask, generate: Generate, model_server: ModelServer):
@@ -103,10 +105,10 @@ async def test_data_that_stays_wrong_is_an_error(set_up_task: SetUpTask, generat
     await set_up_task()
     model_server.script(*answered("Two people.", "I said: two people."))
 
-    with pytest.raises(HomeAssistantError) as raised:
+    with pytest.raises(HomeAssistantError) as error:
         await generate(structure=STRUCTURE)
 
-    assert raised.value.translation_key == "invalid_data"
+    assert error.value.translation_key == "invalid_data"
 
 
 async def test_refusal_of_the_schema_sends_it_as_text(
@@ -119,24 +121,25 @@ async def test_refusal_of_the_schema_sends_it_as_text(
     assert await generate(structure=STRUCTURE) == {"people": 2, "parcel": True}
 
 
-@pytest.mark.parametrize(("fault", "key"), FAULTS.items())
 async def test_failure_is_a_translated_error(
-    set_up_task: SetUpTask, generate: Generate, model_server: ModelServer, fault: str, key: str
+    row: Row, set_up_task: SetUpTask, generate: Generate, model_server: ModelServer
 ):
-    await set_up_task()
-    model_server.faults.armed = ArmedFault(fault, times=3)
+    for fault, key in FAULTS.items():
+        async with row(fault):
+            await set_up_task()
+            model_server.faults.armed = ArmedFault(fault, times=3)
 
-    with pytest.raises(HomeAssistantError) as raised:
-        await generate()
+            with pytest.raises(HomeAssistantError) as error:
+                await generate()
 
-    assert raised.value.translation_key == key
+            assert error.value.translation_key == key
 
 
 async def test_pause_of_the_provider_is_waited_for(
     set_up_task: SetUpTask, generate: Generate, model_server: ModelServer
 ):
     await set_up_task()
-    model_server.faults.armed = ArmedFault("429", times=1, retry_after=1)
+    model_server.faults.armed = ArmedFault("429", times=1, retry_after=0.2)
     model_server.script(words("Two people."))
 
     assert await generate() == "Two people."
@@ -146,10 +149,10 @@ async def test_task_with_tools_is_refused(set_up_task: SetUpTask, home: HomeAssi
     await set_up_task()
     api = llm.async_get_apis(home)[0]
 
-    with pytest.raises(HomeAssistantError) as raised:
+    with pytest.raises(HomeAssistantError) as error:
         await ai_task.async_generate_data(home, task_name="door", entity_id=TASK, instructions="Look.", llm_api=api)
 
-    assert raised.value.translation_key == "no_tools_in_tasks"
+    assert error.value.translation_key == "no_tools_in_tasks"
 
 
 @pytest.mark.parametrize(("images", "can"), [(True, True), (False, False)])

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Callable
 from importlib import import_module
 from importlib.util import find_spec
+from itertools import product
 import json
 import logging
 from pathlib import Path
@@ -44,10 +45,14 @@ from demo.scripted_voice.stt import ScriptedSpeechToText
 from tests.front import Front
 from tests.waiting import until
 
-from .account_kinds import COMPATIBLE, KINDS, Kind
+from .account_kinds import COMPATIBLE, KINDS
 from .conftest import AGENT, SayFn, SetUpFn, get_speech
+from .rows import Row, row
+
+__all__ = ["row"]
 
 AT_HOME = {CONF_API_KEY: None}
+ACCOUNTS: dict[str, dict[str, Any]] = {"with_key": {}, "at_home": AT_HOME}
 TELL, ASK = "my name is Lovelace", "what is my name?"
 
 # Home Assistant's and the SDK's version determine which of the two packages is used.
@@ -112,51 +117,53 @@ def beginning(request: RequestRecord) -> tuple[str, str]:
 # Tests for opening the connection.
 
 
-@pytest.mark.parametrize("kind", [*KINDS, COMPATIBLE], ids=lambda kind: kind.name)
-async def test_server_that_wants_a_key_gets_a_connection_without_it_and_no_request(
-    kind: Kind, set_up: SetUpFn, proxy: Front, *, model_server: ModelServer, prepare: PrepareFn, say: SayFn
-) -> None:
-    await set_up(account={**kind.account(model_server), CONF_URL: f"{proxy.address}{kind.url_path}"})
-    proxy.reset()
-
-    await prepare()
+async def until_connected(proxy: Front) -> None:
+    """Wait until the request that opens a connection has arrived at the proxy."""
     await until(lambda: proxy.asked == ["HEAD /"])
 
-    assert (proxy.sent_keys, list(model_server.log.records)) == ([False], [])
 
-    await say(TELL)
+async def test_server_that_wants_a_key_gets_a_connection_without_it_and_no_request(
+    row: Row, set_up: SetUpFn, model_server: ModelServer, prepare: PrepareFn, say: SayFn
+) -> None:
+    for kind in (*KINDS, COMPATIBLE):
+        async with row(kind.name), Front(model_server.address) as proxy:
+            await set_up(account={**kind.account(model_server), CONF_URL: f"{proxy.address}{kind.url_path}"})
+            proxy.reset()
 
-    assert proxy.asked[1:] == [f"POST {model_server.requests[0].path}" + _query(model_server.requests[0])]
-    assert proxy.connections == 1
+            await prepare()
+            await until_connected(proxy)
+
+            assert (proxy.sent_keys, list(model_server.log.records)) == ([False], [])
+
+            await say(TELL)
+
+            assert proxy.asked[1:] == [f"POST {model_server.requests[0].path}" + _query(model_server.requests[0])]
+            assert proxy.connections == 1
 
 
 def _query(request: RequestRecord) -> str:
     return "".join(f"?{name}={value}" for name, value in request.query.items())
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 async def test_connection_is_kept_for_two_minutes(
-    kind: Kind,
-    set_up: SetUpFn,
-    proxy: Front,
-    model_server: ModelServer,
-    *,
-    say: SayFn,
-    monkeypatch: pytest.MonkeyPatch,
+    row: Row, set_up: SetUpFn, model_server: ModelServer, say: SayFn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await set_up(account={**kind.account(model_server), CONF_URL: f"{proxy.address}{kind.url_path}"})
-    proxy.reset()
+    for kind in KINDS:
+        async with row(kind.name), Front(model_server.address) as proxy:
+            await set_up(account={**kind.account(model_server), CONF_URL: f"{proxy.address}{kind.url_path}"})
+            proxy.reset()
 
-    await say(TELL)
-    pass_by(115, monkeypatch)
-    await say(ASK)
+            await say(TELL)
+            with monkeypatch.context() as patch:
+                pass_by(115, patch)
+                await say(ASK)
 
-    assert proxy.connections == 1
+                assert proxy.connections == 1
 
-    pass_by(240, monkeypatch)
-    await say(ASK)
+                pass_by(240, patch)
+                await say(ASK)
 
-    assert proxy.connections == 2
+                assert proxy.connections == 2
 
 
 async def test_connection_is_opened_while_the_person_speaks(home: HomeAssistant, set_up: SetUpFn, proxy: Front) -> None:
@@ -168,7 +175,7 @@ async def test_connection_is_opened_while_the_person_speaks(home: HomeAssistant,
 
     async def stream_until_connected() -> AsyncIterator[bytes]:
         yield bytes(320)
-        await until(lambda: proxy.asked == ["HEAD /"])
+        await until_connected(proxy)
 
     metadata = SpeechMetadata(
         language="en",
@@ -329,23 +336,21 @@ async def test_head_start_leaves_no_trace(
 # Tests for situations without a head start.
 
 
-@pytest.mark.parametrize("account", [{}, AT_HOME], ids=["with_key", "at_home"])
-@pytest.mark.parametrize(
-    "agent", [{CONF_HEAD_START: False}, {CONF_ROUTING: "local_only"}], ids=["option_off", "local_only"]
-)
 async def test_agent_that_wants_none_has_none(
-    agent: dict[str, Any],
-    account: dict[str, Any],
-    set_up: SetUpFn,
-    proxy: Front,
-    prepare: PrepareFn,
+    row: Row, set_up: SetUpFn, model_server: ModelServer, prepare: PrepareFn
 ) -> None:
-    await set_up(account={**account, CONF_URL: f"{proxy.address}/v1"}, **agent)
-    proxy.reset()
+    agents: dict[str, dict[str, Any]] = {
+        "option_off": {CONF_HEAD_START: False},
+        "local_only": {CONF_ROUTING: "local_only"},
+    }
+    for (name, account), (reason, agent) in product(ACCOUNTS.items(), agents.items()):
+        async with row(f"{name} {reason}"), Front(model_server.address) as proxy:
+            await set_up(account={**account, CONF_URL: f"{proxy.address}/v1"}, **agent)
+            proxy.reset()
 
-    await prepare()
+            await prepare()
 
-    assert (proxy.asked, proxy.connections) == ([], 0)
+            assert (proxy.asked, proxy.connections) == ([], 0)
 
 
 async def test_account_without_a_model_has_none(set_up: SetUpFn, model_server: ModelServer, prepare: PrepareFn) -> None:
@@ -359,33 +364,32 @@ async def test_account_without_a_model_has_none(set_up: SetUpFn, model_server: M
 # Tests for servers that fail.
 
 
-@pytest.mark.parametrize("account", [{}, AT_HOME], ids=["with_key", "at_home"])
-@pytest.mark.parametrize("fault", ["no_answer", "500", "cut_before_headers", "json_200"])
 async def test_server_that_fails_costs_nothing(
-    fault: str,
-    account: dict[str, Any],
-    home: HomeAssistant,
-    set_up: SetUpFn,
     *,
+    home: HomeAssistant,
+    row: Row,
+    set_up: SetUpFn,
     model_server: ModelServer,
-    prepare: PrepareFn,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setattr(f"{HeadStart.__module__}._CONNECT_TIMEOUT", 0.3)
-    await set_up(account=account, **{CONF_TURN_TIMEOUT: 0.3})
-    # Sentences are loaded in a thread, during which timers of the set-up may fire on a busy machine.
-    await async_prepare_sentences(home, "en")
-    caplog.clear()
-    model_server.fault(fault)
-    began = home.loop.time()
+    faults = ("no_answer", "500", "cut_before_headers", "json_200")
+    for (name, account), fault in product(ACCOUNTS.items(), faults):
+        async with row(f"{name} {fault}"):
+            await set_up(account=account, **{CONF_TURN_TIMEOUT: 0.3})
+            # Sentences are loaded in a thread, during which timers of the set-up may fire on a busy machine.
+            await async_prepare_sentences(home, "en")
+            caplog.clear()
+            model_server.fault(fault)
+            began = home.loop.time()
 
-    await conversation.async_prepare_agent(home, AGENT, "en")
-    assert home.loop.time() == began
+            await conversation.async_prepare_agent(home, AGENT, "en")
+            assert home.loop.time() == began
 
-    await home.async_block_till_done(wait_background_tasks=True)
-    ours = [each for each in caplog.records if each.name.startswith("custom_components")]
-    assert [each for each in ours if each.levelno > logging.DEBUG] == []
+            await home.async_block_till_done(wait_background_tasks=True)
+            log_records = [record for record in caplog.records if record.name.startswith("custom_components")]
+            assert [record for record in log_records if record.levelno > logging.DEBUG] == []
 
 
 # Tests for the end of a head start.

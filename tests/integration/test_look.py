@@ -29,6 +29,9 @@ from demo.model_server.conversation import Answer, Call
 
 from .account_kinds import COMPATIBLE, KINDS, Kind
 from .conftest import SayFn, SetUpFn, flush_store, get_speech, until
+from .rows import Row, row
+
+__all__ = ["row"]
 
 LOOK = f"{DOMAIN}__look"
 # A model of each format that reads pictures, by the name of the account's kind.
@@ -131,36 +134,39 @@ def read_all(*folders: Path) -> bytes:
     return b"".join(path.read_bytes() for folder in folders for path in folder.rglob("*") if path.is_file())
 
 
-@pytest.mark.parametrize("kind", FORMATS, ids=lambda kind: kind.name)
-async def test_picture_is_in_each_later_request_of_its_turn_and_in_none_of_the_next(house: House, kind: Kind) -> None:
-    await house.set_up(kind)
+async def test_picture_is_in_each_later_request_of_its_turn_and_in_none_of_the_next(house: House, row: Row) -> None:
+    for kind in FORMATS:
+        async with row(kind.name):
+            await house.set_up(kind)
 
-    look, switch = call("look", camera="Front door"), call("HassTurnOn", name="kitchen light")
-    await house.ask("who is at the door?", look, switch, words("Nobody."))
-    await house.ask("tell me a story")
+            look, switch = call("look", camera="Front door"), call("HassTurnOn", name="kitchen light")
+            await house.ask("who is at the door?", look, switch, words("Nobody."))
+            await house.ask("tell me a story")
 
-    assert [count_pictures(request.body) for request in house.server.requests] == [0, 1, 1, 0]
-
-
-@pytest.mark.parametrize("kind", FORMATS, ids=lambda kind: kind.name)
-async def test_question_about_what_a_camera_sees_is_answered(house: House, kind: Kind) -> None:
-    await house.set_up(kind)
-
-    answer = await house.ask("is there a parcel at the front door?")
-
-    assert answer == "I see 1 picture of the front door (JPEG), and no parcel in it."
+            assert [count_pictures(request.body) for request in house.server.requests] == [0, 1, 1, 0]
 
 
-@pytest.mark.parametrize("kind", FORMATS, ids=lambda kind: kind.name)
-async def test_two_cameras_are_looked_through_in_one_round(house: House, kind: Kind) -> None:
+async def test_question_about_what_a_camera_sees_is_answered(house: House, row: Row) -> None:
+    for kind in FORMATS:
+        async with row(kind.name):
+            await house.set_up(kind)
+
+            answer = await house.ask("is there a parcel at the front door?")
+
+            assert answer == "I see 1 picture of the front door (JPEG), and no parcel in it."
+
+
+async def test_two_cameras_are_looked_through_in_one_round(house: House, row: Row) -> None:
     garden = await house.add(Snapshots("Garden", draw(color="green")))
-    await house.set_up(kind)
-
     looks = tuple(Call("look", {"camera": name}) for name in ("Front door", "Garden"))
-    await house.ask("is all quiet?", Answer(calls=looks), words("All quiet."))
+    for kind in FORMATS:
+        async with row(kind.name):
+            await house.set_up(kind)
 
-    body = house.server.requests[-1].body
-    assert [count_pictures(body, camera.picture or b"") for camera in (house.door, garden)] == [1, 1]
+            await house.ask("is all quiet?", Answer(calls=looks), words("All quiet."))
+
+            body = house.server.requests[-1].body
+            assert [count_pictures(body, camera.picture or b"") for camera in (house.door, garden)] == [1, 1]
 
 
 async def test_result_of_a_look_is_true_in_later_turns(house: House) -> None:
@@ -196,15 +202,17 @@ async def test_look_is_offered_only_while_a_camera_is_exposed(house: House, is_e
     assert (LOOK in house.offered) == is_exposed
 
 
-@pytest.mark.parametrize("name", ["Bedroom", "Attic", "kitchen light", " ", "camera.bedroom"])
-async def test_hidden_camera_is_as_unknown_as_one_that_does_not_exist(house: House, name: str) -> None:
+async def test_hidden_camera_is_as_unknown_as_one_that_does_not_exist(house: House, row: Row) -> None:
     bedroom = await house.add(Snapshots("Bedroom"), is_exposed=False)
-    await house.set_up()
+    for name in ("Bedroom", "Attic", "kitchen light", " ", "camera.bedroom"):
+        async with row(name):
+            bedroom.is_asked.clear()
+            await house.set_up()
 
-    await house.ask("look there", call("look", camera=name), words("I cannot."))
+            await house.ask("look there", call("look", camera=name), words("I cannot."))
 
-    assert [result["error"] for result in house.results] == ["not_found"]
-    assert not bedroom.is_asked.is_set()
+            assert [result["error"] for result in house.results] == ["not_found"]
+            assert not bedroom.is_asked.is_set()
 
 
 @pytest.mark.parametrize(
@@ -224,24 +232,21 @@ async def test_cameras_of_one_name_are_told_apart_by_their_area(
     assert [result.get("error") for result in house.results] == [error]
 
 
-@pytest.mark.parametrize(
-    ("picture", "error"),
-    [
-        (None, "no_picture"),
-        (b"", "no_picture"),
-        (b"\x00\x00\x00\x18ftypheic\x00\x00\x00\x00mif1heic", "not_readable"),
-        (PICTURE[:300], "not_readable"),
-        (PICTURE + bytes(20 * 1024**2), "not_readable"),
-    ],
-    ids=["none", "empty", "HEIC", "damaged", "20 MB"],
-)
-async def test_model_learns_that_there_is_no_picture(house: House, picture: bytes | None, error: str) -> None:
-    house.door.picture = picture
-    await house.set_up()
+async def test_model_learns_that_there_is_no_picture(house: House, row: Row) -> None:
+    for name, picture, error in (
+        ("none", None, "no_picture"),
+        ("empty", b"", "no_picture"),
+        ("HEIC", b"\x00\x00\x00\x18ftypheic\x00\x00\x00\x00mif1heic", "not_readable"),
+        ("damaged", PICTURE[:300], "not_readable"),
+        ("20 MB", PICTURE + bytes(20 * 1024**2), "not_readable"),
+    ):
+        async with row(name):
+            house.door.picture = picture
+            await house.set_up()
 
-    await house.ask("who is at the door?", call("look", camera="Front door"), words("I cannot see it."))
+            await house.ask("who is at the door?", call("look", camera="Front door"), words("I cannot see it."))
 
-    assert [result["error"] for result in house.results] == [error]
+            assert [result["error"] for result in house.results] == [error]
 
 
 async def test_camera_that_is_off_gives_no_picture(house: House) -> None:

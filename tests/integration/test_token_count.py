@@ -1,6 +1,7 @@
 """Tests for the token count of a conversation's next request: the provider's, returned with our own."""
 
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 from homeassistant.const import CONF_LLM_HASS_API, CONF_MODEL, CONF_URL
@@ -23,6 +24,9 @@ from demo.model_server import ModelServer
 from .actions import act
 from .conftest import SayFn, SetUpFn
 from .more_agents import change_agent
+from .rows import Row, row
+
+__all__ = ["row"]
 
 QUESTION = "what is my name?"
 # The most tokens that the beginning of a user message takes, which contains the time, the speaker and the place.
@@ -53,15 +57,15 @@ async def test_next_request_is_counted_as_it_will_be_sent(
     await account(provider)
     await say("I would like the kitchen light switched on")
 
-    told = await count_tokens(home)
-    asked = list(model_server.log.records)[-1]
+    counts = await count_tokens(home)
+    counting_request = list(model_server.log.records)[-1]
     await say(QUESTION)
 
-    sent = model_server.requests[-1]
-    assert (asked.for_answer, asked.violations) == (False, [])
-    assert 0 < sent.usage["prompt"] - told["counted"] < CONTEXT_TOKENS
-    assert told["estimated"] == pytest.approx(told["counted"], rel=0.4)
-    assert told["difference"] == round(100 * (told["estimated"] - told["counted"]) / told["counted"], 1)
+    turn_request = model_server.requests[-1]
+    assert (counting_request.for_answer, counting_request.violations) == (False, [])
+    assert 0 < turn_request.usage["prompt"] - counts["counted"] < CONTEXT_TOKENS
+    assert counts["estimated"] == pytest.approx(counts["counted"], rel=0.4)
+    assert counts["difference"] == round(100 * (counts["estimated"] - counts["counted"]) / counts["counted"], 1)
 
 
 @pytest.mark.parametrize("provider", COUNTING)
@@ -96,25 +100,23 @@ async def test_server_that_cannot_count_is_told(home: HomeAssistant, entry: Mock
         await count_tokens(home)
 
 
-@pytest.mark.parametrize(
-    ("fault", "told"),
-    [
-        ("401", "did not accept the API key"),
-        ("429", "try again in 7 seconds"),
-        ("500", "cannot be reached right now"),
-        ("html", "cannot be reached right now"),
-    ],
-)
-@pytest.mark.parametrize("provider", COUNTING)
 async def test_failure_of_the_provider_is_told(
-    *, home: HomeAssistant, account, say: SayFn, model_server: ModelServer, provider: str, fault: str, told: str
+    home: HomeAssistant, row: Row, account, say: SayFn, model_server: ModelServer
 ) -> None:
-    await account(provider)
-    await say("my name is Ada")
-    model_server.fault(fault, retry_after=7)
+    texts = {
+        "401": "did not accept the API key",
+        "429": "try again in 7 seconds",
+        "500": "cannot be reached right now",
+        "html": "cannot be reached right now",
+    }
+    for provider, (fault, text) in product(COUNTING, texts.items()):
+        async with row(f"{provider} {fault}"):
+            await account(provider)
+            await say("my name is Ada")
+            model_server.fault(fault, retry_after=7)
 
-    with pytest.raises(HomeAssistantError, match=told):
-        await count_tokens(home)
+            with pytest.raises(HomeAssistantError, match=text):
+                await count_tokens(home)
 
 
 async def test_provider_that_does_not_answer_is_not_waited_for(
