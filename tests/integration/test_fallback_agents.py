@@ -23,6 +23,7 @@ from .conftest import SayFn, SetUpFn, get_speech
 HOME_ASSISTANT = "conversation.home_assistant"
 # The second agent gets a suffix, because the first one already uses the plain entity id.
 SECOND = "conversation.ada_2"
+LOADING_SECONDS = 1.5
 
 
 @pytest.fixture
@@ -91,11 +92,11 @@ async def test_refused_key_of_the_first_is_asked_for_again(
 
 @pytest.fixture
 async def loading(set_up: SetUpFn, byte_server: ByteServer) -> MockConfigEntry:
-    """Return the account of an agent whose server is still loading the model; its fallback timeout is one second."""
-    asked = {CONF_FALLBACK_AGENTS: [SECOND], CONF_ROUTING: "model_only", CONF_FALLBACK_TIMEOUT: 1}
-    first = await set_up(account={CONF_URL: byte_server.url, CONF_API_KEY: None}, **asked)
+    """Return the account of an agent whose server loads the model three times as long as its fallback timeout."""
+    settings = {CONF_FALLBACK_AGENTS: [SECOND], CONF_ROUTING: "model_only", CONF_FALLBACK_TIMEOUT: LOADING_SECONDS / 3}
+    first = await set_up(account={CONF_URL: byte_server.url, CONF_API_KEY: None}, **settings)
     await set_up(**{CONF_ROUTING: "model_only"})
-    byte_server.set_reply(text("The model is here."), STOP, DONE, before=2)
+    byte_server.set_reply(text("The model is here."), STOP, DONE, before=LOADING_SECONDS)
     return first
 
 
@@ -103,8 +104,8 @@ async def loading(set_up: SetUpFn, byte_server: ByteServer) -> MockConfigEntry:
 async def test_model_at_home_is_loaded_while_a_fallback_agent_answers(
     loading: MockConfigEntry, say: SayFn, byte_server: ByteServer
 ) -> None:
-    answers = [get_speech(await say(said)) for said in ("my name is Grace", "what is my name?")]
-    await asyncio.sleep(2)
+    answers = [get_speech(await say(question)) for question in ("my name is Grace", "what is my name?")]
+    await asyncio.sleep(LOADING_SECONDS)
 
     byte_server.set_reply(text("The model is here."), STOP, DONE)
     answers.append(get_speech(await say("hello")))
