@@ -54,8 +54,6 @@ _CACHED_TOKEN_PRICE = 0.1
 _MAX_PRICE_BY_SIZE = {20: 0.80, 200: 0.78, 2_000: 0.68}
 # Seconds from a request to the beginning of its answer.
 _FIRST_TOKEN_SECONDS = 0.5
-# Seconds to wait for an account to be reloaded after its agent was changed.
-_RELOAD_SECONDS = 3.0
 
 
 @dataclass(slots=True)
@@ -112,8 +110,12 @@ class DayRunner:
         """Send the sentences of the second day to an agent, after all states were registered again."""
         self._house.start_second_day()
         await self._hass.config_entries.async_reload(entry_id)
-        await asyncio.sleep(_RELOAD_SECONDS)
+        await self.wait_for_reload()
         return await self._take_sentences(contender, self._day.iter_second_day())
+
+    async def wait_for_reload(self) -> None:
+        """Wait until an account is reloaded, and its background tasks have loaded what a request needs."""
+        await self._hass.async_block_till_done(wait_background_tasks=True)
 
     async def _take_sentences(self, contender: Contender, sentences: Iterable[Sentence]) -> DayBill:
         server, house = self._server, self._house
@@ -165,7 +167,7 @@ async def _take_all_days(client: Client, bench: DayRunner, core: Contender, ours
     bills = {"core's agent": await bench.take_day(core)}
     for name, has_states in (("ours, states off", False), ("ours, states on", True)):
         await change_agent(client, ours, {"routing": "model_only", "states": has_states, "memory": False})
-        await asyncio.sleep(_RELOAD_SECONDS)
+        await bench.wait_for_reload()
         bills[name] = await bench.take_day(Contender(ours.agent_id, ours.subentry_id))
     bills["ours, second day"] = await bench.take_second_day(Contender(ours.agent_id, ours.subentry_id), ours.entry_id)
     return bills
