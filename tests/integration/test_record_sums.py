@@ -68,16 +68,16 @@ def price(usage: PricedUsage) -> Decimal:
 
 @dataclass
 class Traffic:
-    """Runs random turns of all kinds; `sent` and `asked` are the total usage and number of requests at the server."""
+    """Runs random turns of all kinds; `usage`, `cost` and `request_count` are the totals of the server."""
 
     home: HomeAssistant
     entry: MockConfigEntry
     server: ModelServer
     random: random.Random
-    sent: Counter[str] = field(default_factory=Counter)
+    usage: Counter[str] = field(default_factory=Counter)
     cost: Decimal = Decimal()
-    asked: int = 0
-    cancelled: int = 0
+    request_count: int = 0
+    cancelled_count: int = 0
 
     async def take(self, turns: int) -> None:
         """Take random turns and run the steps after each turn."""
@@ -99,11 +99,11 @@ class Traffic:
             for first, second in pairwise(answers)
             if first.fault == "cut_before_headers" and first.body == second.body
         }
-        self.asked += len(answers) - len(repeated)
+        self.request_count += len(answers) - len(repeated)
         for request in answers:
             if request.outcome == "answered" and request.fault in _WITH_USAGE:
                 used = request.usage
-                self.sent.update(used)
+                self.usage.update(used)
                 self.cost += price(
                     PricedUsage(
                         input_tokens=used["prompt"],
@@ -150,17 +150,17 @@ class Traffic:
         await until(lambda: turn.done() or self.server.open_streams > before)
         turn.cancel()
         await asyncio.wait([turn])
-        self.cancelled += turn.cancelled()
+        self.cancelled_count += turn.cancelled()
         self.server.faults.armed = None
 
     async def _reload(self, number: int) -> None:
         await self._settle()
         # The reload cancels a summary, whose usage then never arrives.
-        held, before = self.server.hold(2), self.server.open_streams
+        hold, before = self.server.hold(2), self.server.open_streams
         turn = asyncio.create_task(self._say(f"consider that number {number} is new"))
         await until(lambda: turn.done() or self.server.open_streams > before)
         await self.home.config_entries.async_reload(self.entry.entry_id)
-        held.release()
+        hold.release()
         self.server.current_hold = None
         await asyncio.wait([turn])
         await listed(self.home)
@@ -180,7 +180,7 @@ async def traffic(home: HomeAssistant, set_up: SetUpFn, model_server: ModelServe
     return Traffic(home, entry, model_server, random.Random(SEED))
 
 
-async def recorded(home: HomeAssistant) -> list[TurnRecord]:
+async def read_record(home: HomeAssistant) -> list[TurnRecord]:
     """Return all turns in the record."""
 
     def read(memory: Memory) -> list[TurnRecord]:
@@ -198,7 +198,7 @@ def tokens(turns: list[TurnRecord]) -> list[TokenUsage]:
     return [request.usage for turn in turns for request in turn.requests if request.usage is not None]
 
 
-def priced(usage: TokenUsage) -> Decimal:
+def price_usage(usage: TokenUsage) -> Decimal:
     return price(PricedUsage(input_tokens=usage.input, cache_read_tokens=usage.cached, output_tokens=usage.output))
 
 
@@ -208,27 +208,27 @@ async def test_record_sensors_and_server_agree_to_the_token_and_the_cent(home: H
     await traffic.take(TURNS)
     await flush_store(home)
 
-    turns = await recorded(home)
+    turns = await read_record(home)
     used, ends = tokens(turns), Counter(turn.end for turn in turns)
     taken = [turn for turn in turns if turn.route != "summary"]
     statistics = next(agent for agent in async_loaded_agents(home) if agent.config.name == "Ada").statistics
     totals, costs = statistics.on_disk.totals, statistics.on_disk.costs
     answered = Counter(turn.route for turn in taken if turn.end == "answered")
     sums = {"prompt": sum(each.input for each in used), "cached": sum(each.cached for each in used)}
-    unknown = sum((priced(each) for each in tokens([turn for turn in turns if turn.cost is None])), Decimal())
+    unknown = sum((price_usage(each) for each in tokens([turn for turn in turns if turn.cost is None])), Decimal())
     known = sum((Decimal(turn.cost) for turn in turns if turn.cost is not None), Decimal())
 
     assert len(taken) == TURNS
-    assert sum(len(turn.requests) for turn in turns) == traffic.asked
-    assert sums == {name: traffic.sent[name] for name in sums}
-    assert sum(each.output for each in used) == traffic.sent["completion"]
+    assert sum(len(turn.requests) for turn in turns) == traffic.request_count
+    assert sums == {name: traffic.usage[name] for name in sums}
+    assert sum(each.output for each in used) == traffic.usage["completion"]
     assert sums["prompt"] == totals.input_tokens
     assert sums["cached"] == totals.cached_input_tokens
     assert sum(each.output for each in used) == totals.output_tokens
     assert known == costs.known_total
     assert known + unknown == traffic.cost
     assert sum(turn.cost is None for turn in turns) == costs.without_price
-    assert ends["cancelled"] == traffic.cancelled > 0
+    assert ends["cancelled"] == traffic.cancelled_count > 0
     assert memory_of(home).writer.counts.dropped == memory_of(home).writer.counts.refused == 0
     assert {"local", "model", "fallback", "summary"} <= {turn.route for turn in turns}
     assert totals.turns_local == answered["local"] > 0
