@@ -44,23 +44,26 @@ def reason(home: HomeAssistant, say: SayFn):
     return reason
 
 
-@pytest.mark.parametrize(
-    ("text", "doubt"),
-    [
-        ("who is the president of France?", RouteReason.UNKNOWN_PLACE),
-        ("is anyone using the washing machine?", RouteReason.UNKNOWN_PLACE),
-        ("what will the weather be in 2 hours?", RouteReason.DELAYED_QUESTION),
-        ("is the kitchen light on in 5 minutes", RouteReason.DELAYED_QUESTION),
-        ("turn on who is at the door in 5 minutes", RouteReason.DELAYED_QUESTION),
-        ("add everything for a carbonara to the shopping list", RouteReason.LONG_ITEM),
-        ("remove everything from the shopping list", RouteReason.UNLISTED_ITEM),
-        ("announce who is at the door", RouteReason.INSTRUCTION),
-        ("kitchen light?", RouteReason.NAME_IN_QUESTION),
-    ],
-)
-@pytest.mark.usefixtures("anna", "satellite", "shopping", "entry")
-async def test_a_capture_in_doubt_goes_to_the_model(text: str, doubt: RouteReason, reason) -> None:
-    assert await reason(text) == doubt
+DOUBTS = {
+    "who is the president of France?": RouteReason.UNKNOWN_PLACE,
+    "is anyone using the washing machine?": RouteReason.UNKNOWN_PLACE,
+    "what will the weather be in 2 hours?": RouteReason.DELAYED_QUESTION,
+    "is the kitchen light on in 5 minutes": RouteReason.DELAYED_QUESTION,
+    "turn on who is at the door in 5 minutes": RouteReason.DELAYED_QUESTION,
+    "add everything for a carbonara to the shopping list": RouteReason.LONG_ITEM,
+    "remove everything from the shopping list": RouteReason.UNLISTED_ITEM,
+    "announce who is at the door": RouteReason.INSTRUCTION,
+    "kitchen light?": RouteReason.NAME_IN_QUESTION,
+}
+
+
+@pytest.mark.usefixtures("anna", "satellite", "entry")
+async def test_a_capture_in_doubt_goes_to_the_model(shopping: ShoppingList, reason, subtests: pytest.Subtests) -> None:
+    for text, doubt in DOUBTS.items():
+        # the model does what it was asked for
+        shopping.clear()
+        with subtests.test(text):
+            assert await reason(text, conversation_id=text) == doubt
 
 
 async def test_nobody_who_is_known_is_a_doubt(entry, reason) -> None:
@@ -99,7 +102,7 @@ WHO_IS_HOME = {
 }
 
 
-async def seen_at_home(say: SayFn) -> dict[str, int]:
+async def count_persons(say: SayFn) -> dict[str, int]:
     """Ask who is home in every language, and return the number of persons found for each question."""
     results = {text: await say(text, language=language) for text, language in WHO_IS_HOME.items()}
     return {text: len(result.response.matched_states) for text, result in results.items()}
@@ -112,7 +115,7 @@ async def test_who_is_home_is_known_in_every_language(
 ) -> None:
     await set_up(account=account)
 
-    assert await seen_at_home(say) == dict.fromkeys(WHO_IS_HOME, 1)
+    assert await count_persons(say) == dict.fromkeys(WHO_IS_HOME, 1)
     assert model_server.requests == []
 
 
@@ -120,32 +123,34 @@ async def test_who_is_home_is_known_in_every_language(
 async def test_nobody_is_seen_at_home_who_is_away(anna, home: HomeAssistant, entry, say: SayFn) -> None:
     home.states.async_set("person.anna", "not_home", {"friendly_name": "Anna"})
 
-    assert await seen_at_home(say) == dict.fromkeys(WHO_IS_HOME, 0)
+    assert await count_persons(say) == dict.fromkeys(WHO_IS_HOME, 0)
 
 
 async def test_a_person_is_found_in_a_zone_and_away(anna, home: HomeAssistant, entry, say: SayFn) -> None:
     home.states.async_set("zone.school", "1", {"friendly_name": "School"})
     home.states.async_set("person.anna", "School", {"friendly_name": "Anna"})
 
-    found = await say("is anyone in the school?")
+    result = await say("is anyone in the school?")
 
-    assert [state.name for state in found.response.matched_states] == ["Anna"]
+    assert [state.name for state in result.response.matched_states] == ["Anna"]
 
 
-@pytest.mark.parametrize(
-    ("text", "language", "apology"),
-    [
-        ("who is the president of France?", "en", "Sorry, I couldn't understand that"),
-        ("wer ist im Keller?", "de", "Entschuldigung, das habe ich nicht verstanden"),
-        ("what will the weather be in 2 hours?", "en", "Sorry, I couldn't understand that"),
-        ("announce dinner is ready", "en", "Sorry, I couldn't understand that"),
-    ],
-)
+APOLOGIES = {"en": "Sorry, I couldn't understand that", "de": "Entschuldigung, das habe ich nicht verstanden"}
+WITHOUT_AN_ANSWER = {
+    "who is the president of France?": "en",
+    "wer ist im Keller?": "de",
+    "what will the weather be in 2 hours?": "en",
+    "announce dinner is ready": "en",
+}
+
+
 @pytest.mark.usefixtures("anna", "entry_without_model")
 async def test_what_would_be_answered_wrongly_is_not_understood_without_a_model(
-    text: str, language: str, apology: str, say: SayFn
+    say: SayFn, subtests: pytest.Subtests
 ) -> None:
-    assert get_speech(await say(text, language=language)) == apology
+    for text, language in WITHOUT_AN_ANSWER.items():
+        with subtests.test(text):
+            assert get_speech(await say(text, text, language=language)) == APOLOGIES[language]
 
 
 async def test_what_is_only_doubted_is_done_without_a_model(
