@@ -20,6 +20,9 @@ from .account_forms import open_account
 from .account_kinds import AZURE_RESPONSES, COMPATIBLE, KINDS, Kind
 from .agent_forms import get_default, get_selectors, open_agent_form, suggested
 from .conftest import AGENT, SayFn, SetUpFn, Submit, get_speech
+from .rows import Row, row
+
+__all__ = ["row"]
 
 OPENAI, OPENAI_CHAT, GEMINI, ANTHROPIC = KINDS[0], KINDS[1], KINDS[-2], KINDS[-1]
 CHOICES = (CONF_FAMILY, CONF_EFFORT, CONF_TEMPERATURE, CONF_TOP_P)
@@ -28,28 +31,28 @@ AT_HOME = {CONF_API_KEY: None}
 ADA: dict[str, Any] = {"name": "Ada", "routing": "model_only", "llm_hass_api": ["assist"]}
 
 
-def choices(form: Submit) -> list[str]:
+def list_choices(form: Submit) -> list[str]:
     """Return the model settings that the form offers."""
     return [field for field in get_selectors(form) if field in CHOICES]
 
 
-@pytest.mark.parametrize(
-    ("kind", "offered"),
-    [
-        (OPENAI, [CONF_EFFORT, CONF_TEMPERATURE, CONF_TOP_P]),
-        (AZURE_RESPONSES, [CONF_FAMILY, CONF_EFFORT, CONF_TEMPERATURE, CONF_TOP_P]),
-        (GEMINI, [CONF_EFFORT, CONF_TEMPERATURE, CONF_TOP_P]),
-        (ANTHROPIC, [CONF_EFFORT, CONF_TEMPERATURE, CONF_TOP_P]),
-        (COMPATIBLE, [CONF_EFFORT, CONF_TEMPERATURE, CONF_TOP_P]),
-    ],
-    ids=lambda value: getattr(value, "name", ""),
-)
-async def test_what_a_model_may_take_is_asked(
-    home: HomeAssistant, set_up: SetUpFn, model_server: ModelServer, kind: Kind, offered: list[str]
-) -> None:
-    form = await open_agent_form(home, await set_up(account=kind.account(model_server)))
+OFFERED_CHOICES: list[tuple[Kind, list[str]]] = [
+    (OPENAI, [CONF_EFFORT, CONF_TEMPERATURE, CONF_TOP_P]),
+    (AZURE_RESPONSES, [CONF_FAMILY, CONF_EFFORT, CONF_TEMPERATURE, CONF_TOP_P]),
+    (GEMINI, [CONF_EFFORT, CONF_TEMPERATURE, CONF_TOP_P]),
+    (ANTHROPIC, [CONF_EFFORT, CONF_TEMPERATURE, CONF_TOP_P]),
+    (COMPATIBLE, [CONF_EFFORT, CONF_TEMPERATURE, CONF_TOP_P]),
+]
 
-    assert choices(form) == offered
+
+async def test_what_a_model_may_take_is_asked(
+    home: HomeAssistant, set_up: SetUpFn, model_server: ModelServer, subtests: pytest.Subtests
+) -> None:
+    for kind, choices in OFFERED_CHOICES:
+        with subtests.test(kind.name):
+            form = await open_agent_form(home, await set_up(account=kind.account(model_server)))
+
+            assert list_choices(form) == choices
 
 
 async def test_reasoning_of_a_model_at_home_can_be_turned_off(
@@ -76,16 +79,17 @@ async def test_temperature_at_home_suits_tools_and_can_be_changed(
     assert model_server.requests[-1].body["temperature"] == 1.0
 
 
-@pytest.mark.parametrize("kind", [None, OPENAI, OPENAI_CHAT, GEMINI, ANTHROPIC], ids=str)
 async def test_vendors_and_gateways_choose_their_temperature(
-    set_up: SetUpFn, model_server: ModelServer, say: SayFn, kind: Kind | None
+    row: Row, set_up: SetUpFn, model_server: ModelServer, say: SayFn
 ) -> None:
-    await set_up(account=kind.account(model_server) if kind else None)
+    for kind in (COMPATIBLE, OPENAI, OPENAI_CHAT, GEMINI, ANTHROPIC):
+        async with row(kind.name):
+            await set_up(account=kind.account(model_server))
 
-    await say("I would like to know what is going on")
+            await say("I would like to know what is going on", kind.name)
 
-    asked = model_server.requests[-1].body
-    assert "temperature" not in asked | asked.get("generationConfig", {})
+            body = model_server.requests[-1].body
+            assert "temperature" not in body | body.get("generationConfig", {})
 
 
 async def test_families_are_models_to_talk_to(home: HomeAssistant, set_up: SetUpFn, model_server: ModelServer) -> None:
@@ -103,9 +107,9 @@ async def test_first_agent_of_azure_says_what_its_deployment_runs(
     form = await open_account(home, "azure")
     await form(**AZURE_RESPONSES.entered(model_server))
 
-    made = await form(name="Ada", model="scripted", model_family=" gpt-5-mini ")
+    result = await form(name="Ada", model="scripted", model_family=" gpt-5-mini ")
 
-    (agent,) = made["result"].runtime_data.agents.values()
+    (agent,) = result["result"].runtime_data.agents.values()
     assert (agent.config.model, agent.config.family) == ("scripted", "gpt-5-mini")
 
 
@@ -124,45 +128,40 @@ async def test_effort_reaches_the_model(
     assert body.keys().isdisjoint({"temperature", "top_p"})
 
 
-@pytest.mark.parametrize(
-    ("kind", "entered", "sent"),
-    [
-        (OPENAI_CHAT, {"temperature": 0.3, "top_p": 0.9}, {"temperature": 0.3, "top_p": 0.9}),
-        (AZURE_RESPONSES, {"temperature": 0.3, "top_p": 0.9}, {"temperature": 0.3, "top_p": 0.9}),
-        (GEMINI, {"temperature": 0.3, "top_p": 0.9}, {"temperature": 0.3, "topP": 0.9}),
-        (ANTHROPIC, {"temperature": 0.3, "top_p": 0.9}, {"temperature": 0.3}),
-        (ANTHROPIC, {"top_p": 0.9}, {"top_p": 0.9}),
-    ],
-    ids=lambda value: getattr(value, "name", ""),
-)
+# A kind of account, the numbers in the form of its agent, and those in the request.
+SAMPLING: list[tuple[Kind, dict[str, float], dict[str, float]]] = [
+    (OPENAI_CHAT, {"temperature": 0.3, "top_p": 0.9}, {"temperature": 0.3, "top_p": 0.9}),
+    (AZURE_RESPONSES, {"temperature": 0.3, "top_p": 0.9}, {"temperature": 0.3, "top_p": 0.9}),
+    (GEMINI, {"temperature": 0.3, "top_p": 0.9}, {"temperature": 0.3, "topP": 0.9}),
+    (ANTHROPIC, {"temperature": 0.3, "top_p": 0.9}, {"temperature": 0.3}),
+    (ANTHROPIC, {"top_p": 0.9}, {"top_p": 0.9}),
+]
+
+
 async def test_sampling_reaches_the_model(
-    home: HomeAssistant,
-    set_up: SetUpFn,
-    model_server: ModelServer,
-    say: SayFn,
-    *,
-    kind: Kind,
-    entered: dict[str, float],
-    sent: dict[str, float],
+    *, home: HomeAssistant, row: Row, set_up: SetUpFn, model_server: ModelServer, say: SayFn
 ) -> None:
-    form = await open_agent_form(home, await set_up(account=kind.account(model_server)))
+    for kind, numbers, in_request in SAMPLING:
+        name = f"{kind.name} {numbers}"
+        async with row(name):
+            form = await open_agent_form(home, await set_up(account=kind.account(model_server)))
 
-    await form(**ADA, model="scripted", **entered)
-    await say("hello")
+            await form(**ADA, model="scripted", **numbers)
+            await say("hello", name)
 
-    body = model_server.requests[-1].body
-    asked = body | body.get("generationConfig", {})
-    assert {name: asked[name] for name in ("temperature", "top_p", "topP") if name in asked} == sent
+            body = model_server.requests[-1].body
+            fields = body | body.get("generationConfig", {})
+            assert {field: fields[field] for field in ("temperature", "top_p", "topP") if field in fields} == in_request
 
 
 async def test_choices_can_be_taken_back(
     home: HomeAssistant, set_up: SetUpFn, model_server: ModelServer, say: SayFn
 ) -> None:
     numbers = {CONF_TEMPERATURE: 0.3, CONF_TOP_P: 0.9}
-    chosen = {CONF_FAMILY: "gpt-5", CONF_EFFORT: "low", CONF_FALLBACK_AGENTS: ["conversation.other"], **numbers}
-    entry = await set_up(account=AZURE_RESPONSES.account(model_server), **chosen)
+    choices = {CONF_FAMILY: "gpt-5", CONF_EFFORT: "low", CONF_FALLBACK_AGENTS: ["conversation.other"], **numbers}
+    entry = await set_up(account=AZURE_RESPONSES.account(model_server), **choices)
     form = await open_agent_form(home, entry)
-    assert {name: suggested(form)[name] for name in chosen} == chosen
+    assert {name: suggested(form)[name] for name in choices} == choices
 
     await form(**ADA, model="scripted", model_family=" ")
     await say("hello")
@@ -192,8 +191,8 @@ async def test_fallback_agents_are_asked_in_their_order(
         model_server.fault("500")
         anthropic.fault("500")
 
-        said = await say("my name is Grace")
+        result = await say("my name is Grace")
 
-    assert "Grace" in get_speech(said)
-    asked = sorted((server.requests[-1].arrived_ns, server) for server in (model_server, anthropic, gemini))
-    assert [server for _, server in asked] == [model_server, anthropic, gemini]
+    assert "Grace" in get_speech(result)
+    arrivals = sorted((server.requests[-1].arrived_ns, server) for server in (model_server, anthropic, gemini))
+    assert [server for _, server in arrivals] == [model_server, anthropic, gemini]
