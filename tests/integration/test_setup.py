@@ -34,19 +34,22 @@ TOO_SMALL = {CONF_HISTORY_TOKENS: 100}
 LONG = "tell me a story about the sea in 300 words"
 
 
+type CountTraces = Callable[[], dict[str, int]]
+
+
 @pytest.fixture
-def to_evict(home: HomeAssistant) -> Callable[[], dict[str, int]]:
+def count_traces(home: HomeAssistant) -> CountTraces:
     """Return a function that counts devices, entities, issues and agent states in Home Assistant."""
 
-    def to_evict() -> dict[str, int]:
+    def count_traces() -> dict[str, int]:
         return {
             "devices": len([d for d in dr.async_get(home).devices if next(iter(d.identifiers))[0] == DOMAIN]),
             "entities": len([e for e in er.async_get(home).entities.values() if e.platform == DOMAIN]),
             "issues": len([domain for domain, _ in ir.async_get(home).issues if domain == DOMAIN]),
-            "kept": sum(len(account.agent_states) for account in home.data[f"{DOMAIN}_account_states"].values()),
+            "states": sum(len(account.agent_states) for account in home.data[f"{DOMAIN}_account_states"].values()),
         }
 
-    return to_evict
+    return count_traces
 
 
 async def test_agent_has_one_device_for_all_of_its_entities(home: HomeAssistant, entry) -> None:
@@ -82,27 +85,29 @@ async def test_impossible_address_is_told_at_set_up(set_up: SetUpFn) -> None:
     assert entry.error_reason_translation_key == "bad_request"
 
 
-@pytest.mark.parametrize(
-    ("options", "agent"),
-    [
-        ({CONF_HISTORY_TOKENS: 0}, {}),
-        ({CONF_HISTORY_TOKENS: "many"}, {}),
-        ({CONF_TRIM_SHARE: 95}, {}),
-        ({CONF_TRIM_SHARE: "half"}, {}),
-        ({CONF_EXPIRY_HOURS: "soon"}, {}),
-        ({CONF_PERSISTENCE: "some"}, {}),
-        ({}, {CONF_HISTORY_TOKENS: -1}),
-        ({}, {CONF_ROUTING: "both"}),
-        ({}, {CONF_COUNTING: "p50k_base"}),
-        ({}, {CONF_TURN_TIMEOUT: "long"}),
-    ],
-)
-async def test_impossible_settings_are_told(set_up: SetUpFn, options: dict[str, Any], agent: dict[str, Any]) -> None:
-    entry = await set_up(options=options, **agent)
+# Impossible settings of an account and of its agent.
+IMPOSSIBLE_SETTINGS: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    ({CONF_HISTORY_TOKENS: 0}, {}),
+    ({CONF_HISTORY_TOKENS: "many"}, {}),
+    ({CONF_TRIM_SHARE: 95}, {}),
+    ({CONF_TRIM_SHARE: "half"}, {}),
+    ({CONF_EXPIRY_HOURS: "soon"}, {}),
+    ({CONF_PERSISTENCE: "some"}, {}),
+    ({}, {CONF_HISTORY_TOKENS: -1}),
+    ({}, {CONF_ROUTING: "both"}),
+    ({}, {CONF_COUNTING: "p50k_base"}),
+    ({}, {CONF_TURN_TIMEOUT: "long"}),
+]
 
-    assert entry.state is ConfigEntryState.SETUP_ERROR
-    assert entry.error_reason_translation_key == "impossible_configuration"
-    assert entry.reason == "The settings of Ada are invalid"
+
+async def test_impossible_settings_are_told(set_up: SetUpFn, subtests: pytest.Subtests) -> None:
+    for options, agent in IMPOSSIBLE_SETTINGS:
+        with subtests.test(options=options, agent=agent):
+            entry = await set_up(options=options, **agent)
+
+            assert entry.state is ConfigEntryState.SETUP_ERROR
+            assert entry.error_reason_translation_key == "impossible_configuration"
+            assert entry.reason == "The settings of Ada are invalid"
 
 
 async def test_unloaded_agent_is_unavailable(home: HomeAssistant, entry) -> None:
@@ -136,22 +141,22 @@ async def test_renamed_agent_is_renamed_everywhere(home: HomeAssistant, entry) -
 
 
 async def test_removed_agent_leaves_nothing_behind(
-    home: HomeAssistant, set_up: SetUpFn, say: SayFn, to_evict: Callable[[], dict[str, int]]
+    home: HomeAssistant, set_up: SetUpFn, say: SayFn, count_traces: CountTraces
 ) -> None:
     entry = await set_up(options=TOO_SMALL)
-    before = to_evict()
+    before = count_traces()
     friday = await add_agent(home, entry, "Friday")
     await say(LONG, agent_id="conversation.friday")
-    assert to_evict() == {
+    assert count_traces() == {
         "devices": before["devices"] + 1,
         "entities": before["entities"] * 2 - len(MEMORY_SENSORS),
         "issues": 1,
-        "kept": 2,
+        "states": 2,
     }
 
     await remove_agent(home, entry, friday)
 
-    assert to_evict() == before
+    assert count_traces() == before
     assert home.states.get("conversation.friday") is None
     assert entry.state is ConfigEntryState.LOADED
 
@@ -165,22 +170,22 @@ async def test_conversations_of_the_other_agents_stay(home: HomeAssistant, entry
     assert "Ada" in get_speech(await say("what is my name?"))
 
 
-@pytest.mark.parametrize("unloaded_first", ["async_unload", "async_reload"])
+@pytest.mark.parametrize("earlier_step", ["async_unload", "async_reload"])
 async def test_removed_account_leaves_nothing_behind(
-    home: HomeAssistant, set_up: SetUpFn, say: SayFn, to_evict, unloaded_first: str
+    home: HomeAssistant, set_up: SetUpFn, say: SayFn, count_traces: CountTraces, earlier_step: str
 ) -> None:
     entry = await set_up(options=TOO_SMALL)
     await say(LONG)
-    await getattr(home.config_entries, unloaded_first)(entry.entry_id)
+    await getattr(home.config_entries, earlier_step)(entry.entry_id)
 
     await home.config_entries.async_remove(entry.entry_id)
     await home.async_block_till_done()
 
-    assert to_evict() == {"devices": 0, "entities": 0, "issues": 0, "kept": 0}
+    assert count_traces() == {"devices": 0, "entities": 0, "issues": 0, "states": 0}
 
 
 async def test_agent_removed_while_its_account_is_away_leaves_nothing_behind(
-    home: HomeAssistant, set_up: SetUpFn, say: SayFn, to_evict
+    home: HomeAssistant, set_up: SetUpFn, say: SayFn, count_traces: CountTraces
 ) -> None:
     entry = await set_up(options=TOO_SMALL)
     await say(LONG)
@@ -190,4 +195,4 @@ async def test_agent_removed_while_its_account_is_away_leaves_nothing_behind(
     await home.config_entries.async_setup(entry.entry_id)
     await home.async_block_till_done()
 
-    assert to_evict() == {"devices": 1, "entities": len(MEMORY_SENSORS), "issues": 0, "kept": 0}
+    assert count_traces() == {"devices": 1, "entities": len(MEMORY_SENSORS), "issues": 0, "states": 0}
