@@ -37,8 +37,8 @@ USUAL = "rest off"
 def set_up(set_up: SetUpFn) -> SetUpFn:
     """Return a function that sets up an agent that sends states to its model, which answers every sentence."""
 
-    async def with_states(**given: Any) -> MockConfigEntry:
-        return await set_up(**{CONF_STATES: True, CONF_ROUTING: RoutingMode.MODEL_ONLY, CONF_MEMORY: False, **given})
+    async def with_states(**more: Any) -> MockConfigEntry:
+        return await set_up(**{CONF_STATES: True, CONF_ROUTING: RoutingMode.MODEL_ONLY, CONF_MEMORY: False, **more})
 
     return with_states
 
@@ -48,16 +48,16 @@ async def entry(set_up: SetUpFn) -> MockConfigEntry:
     return await set_up()
 
 
-def listed(model_server: ModelServer) -> str:
+def get_states(model_server: ModelServer) -> str:
     """Return the states in the newest request, which precede the text of the last user message."""
-    said = [each["content"] for each in model_server.requests[-1].body["messages"] if each["role"] == "user"]
-    found = re.match(r"\[CONTEXT: .*?(?:; states: (.*?))?\]\n", said[-1])
-    assert found
-    assert not any("; states: " in each for each in said[:-1])
-    return found[1] or ""
+    texts = [each["content"] for each in model_server.requests[-1].body["messages"] if each["role"] == "user"]
+    match = re.match(r"\[CONTEXT: .*?(?:; states: (.*?))?\]\n", texts[-1])
+    assert match
+    assert not any("; states: " in each for each in texts[:-1])
+    return match[1] or ""
 
 
-def sent(model_server: ModelServer) -> str:
+def get_request(model_server: ModelServer) -> str:
     """Return the newest request as JSON."""
     return json.dumps(model_server.requests[-1].body, ensure_ascii=False)
 
@@ -65,8 +65,8 @@ def sent(model_server: ModelServer) -> str:
 def put(home: HomeAssistant, entity_id: str, state: str, name: str = "", **attributes: Any) -> None:
     """Set the state of an entity and expose it."""
     before = home.states.get(entity_id)
-    named = {"friendly_name": name} if name else {}
-    home.states.async_set(entity_id, state, {**(before.attributes if before else {}), **named, **attributes})
+    own_name = {"friendly_name": name} if name else {}
+    home.states.async_set(entity_id, state, {**(before.attributes if before else {}), **own_name, **attributes})
     async_expose_entity(home, "conversation", entity_id, should_expose=True)
 
 
@@ -80,19 +80,19 @@ async def test_each_request_has_the_states_of_its_moment_and_no_other(
     home: HomeAssistant, entry: MockConfigEntry, say: SayFn, model_server: ModelServer, kitchen: ar.AreaEntry
 ) -> None:
     await say(GREETING)
-    assert listed(model_server) == USUAL
+    assert get_states(model_server) == USUAL
 
     put(home, "input_boolean.kitchen", "on")
     await say(GREETING)
-    assert listed(model_server) == f"Kitchen: kitchen light=on (changed) | {USUAL}"
-    assert STATES_HINT in sent(model_server)
+    assert get_states(model_server) == f"Kitchen: kitchen light=on (changed) | {USUAL}"
+    assert STATES_HINT in get_request(model_server)
 
     await say(GREETING)
-    assert listed(model_server) == f"Kitchen: kitchen light=on | {USUAL}"
+    assert get_states(model_server) == f"Kitchen: kitchen light=on | {USUAL}"
 
     put(home, "input_boolean.kitchen", "off")
     await say(GREETING)
-    assert listed(model_server) == f"Kitchen: kitchen light=off (changed) | {USUAL}"
+    assert get_states(model_server) == f"Kitchen: kitchen light=off (changed) | {USUAL}"
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ async def test_no_states_are_sent_without_the_option_or_without_assist(
     await set_up(**agent)
     await say(GREETING)
 
-    assert (listed(model_server), STATES_HINT in sent(model_server)) == ("", False)
+    assert (get_states(model_server), STATES_HINT in get_request(model_server)) == ("", False)
     assert async_get_home_states(home) is None
     assert not list(details())
 
@@ -121,7 +121,7 @@ async def test_agent_whose_form_was_never_submitted_with_the_option_sends_states
     await home.async_block_till_done()
     await say(GREETING)
 
-    assert listed(model_server) == USUAL
+    assert get_states(model_server) == USUAL
 
 
 async def test_hidden_entity_is_in_no_request(
@@ -129,32 +129,31 @@ async def test_hidden_entity_is_in_no_request(
 ) -> None:
     put(home, "input_boolean.kitchen", "on")
     await say(GREETING)
-    assert "cellar" not in sent(model_server)
+    assert "cellar" not in get_request(model_server)
 
     async_expose_entity(home, "conversation", "input_boolean.kitchen", should_expose=False)
     await say(GREETING)
-    assert "kitchen" not in sent(model_server)
-    assert listed(model_server) == USUAL
+    assert "kitchen" not in get_request(model_server)
+    assert get_states(model_server) == USUAL
 
     async_expose_entity(home, "conversation", "input_boolean.cellar", should_expose=True)
     put(home, "input_boolean.cellar", "on")
     await say(GREETING)
-    assert "no area: cellar light=on" in listed(model_server)
+    assert "no area: cellar light=on" in get_states(model_server)
 
 
-@pytest.mark.parametrize(
-    ("said", "first"),
-    [
-        ("is the kitchen light on?", "no area: kitchen light=off"),
-        ("and what about the worktop?", "no area: kitchen light=off"),
-        ("how is it in the attic?", "Attic: trunk lamp=off"),
-        ("tell me about the loft", "Attic: trunk lamp=off"),
-        ("did anyone leave a window open?", "no area: skylight=open"),
-        ("which doors are locked?", "no area: gate=unlocked"),
-    ],
-)
+FIRST_STATES = {
+    "is the kitchen light on?": "no area: kitchen light=off",
+    "and what about the worktop?": "no area: kitchen light=off",
+    "how is it in the attic?": "Attic: trunk lamp=off",
+    "tell me about the loft": "Attic: trunk lamp=off",
+    "did anyone leave a window open?": "no area: skylight=open",
+    "which doors are locked?": "no area: gate=unlocked",
+}
+
+
 async def test_what_a_sentence_names_comes_first_also_in_a_full_home(
-    home: HomeAssistant, entry: MockConfigEntry, say: SayFn, model_server: ModelServer, *, said: str, first: str
+    home: HomeAssistant, entry: MockConfigEntry, say: SayFn, model_server: ModelServer, subtests: pytest.Subtests
 ) -> None:
     attic = ar.async_get(home).async_create("Attic", aliases={"Loft"})
     registry = er.async_get(home)
@@ -168,11 +167,13 @@ async def test_what_a_sentence_names_comes_first_also_in_a_full_home(
     put(home, "lock.gate", "unlocked", "gate")
     await home.async_block_till_done(wait_background_tasks=True)
 
-    await say(GREETING)
-    await say(said)
+    for sentence, first in FIRST_STATES.items():
+        with subtests.test(sentence):
+            await say(GREETING, sentence)
+            await say(sentence, sentence)
 
-    assert listed(model_server).startswith(first)
-    assert "switch on" in listed(model_server)
+            assert get_states(model_server).startswith(first)
+            assert "switch on" in get_states(model_server)
 
 
 async def test_kinds_are_named_in_the_language_that_is_spoken(
@@ -186,7 +187,7 @@ async def test_kinds_are_named_in_the_language_that_is_spoken(
     await home.async_block_till_done(wait_background_tasks=True)
     await say("welche Fenster sind offen?", language="de-AT")
 
-    assert listed(model_server).startswith("no area: skylight=open")
+    assert get_states(model_server).startswith("no area: skylight=open")
 
 
 async def test_language_that_does_not_exist_is_not_read(
@@ -210,7 +211,7 @@ async def test_name_that_was_taken_out_of_the_aliases_is_not_sent(
 
     await say(GREETING)
 
-    assert listed(model_server) == f"no area: worktop=on | {USUAL}"
+    assert get_states(model_server) == f"no area: worktop=on | {USUAL}"
 
 
 async def test_renamed_moved_and_removed_entities_are_as_they_are_now(
@@ -226,7 +227,7 @@ async def test_renamed_moved_and_removed_entities_are_as_they_are_now(
     await home.async_block_till_done()
     await say(GREETING)
 
-    assert listed(model_server) == "Galley: Big light=off (changed)"
+    assert get_states(model_server) == "Galley: Big light=off (changed)"
 
 
 async def test_area_of_the_speaker_has_its_measurements(
@@ -241,7 +242,7 @@ async def test_area_of_the_speaker_has_its_measurements(
         put(home, entity_id, "21.3", device_class="temperature", unit_of_measurement="°C")
     await say(GREETING, device_id=satellite.id)
 
-    assert listed(model_server) == f"Kitchen: stove=21.5 °C | not listed: 1 measurements | {USUAL}"
+    assert get_states(model_server) == f"Kitchen: stove=21.5 °C | not listed: 1 measurements | {USUAL}"
 
 
 @pytest.mark.parametrize(
@@ -268,7 +269,7 @@ async def test_odd_entity_hides_no_other(
 
     await say(GREETING)
 
-    assert "later=on" in listed(model_server)
+    assert "later=on" in get_states(model_server)
 
 
 async def test_conversation_that_is_stored_forked_or_exported_has_no_states(
@@ -279,9 +280,9 @@ async def test_conversation_that_is_stored_forked_or_exported_has_no_states(
     await say(GREETING)
     here = {"entity_id": "conversation.ada", "conversation_id": "test"}
     for content in ("messages", "export"):
-        asked = here | {"content": content}
-        shown = await home.services.async_call(DOMAIN, "get_conversation", asked, blocking=True, return_response=True)
-        assert "hall light=on" not in json.dumps(shown)
+        data = here | {"content": content}
+        response = await home.services.async_call(DOMAIN, "get_conversation", data, blocking=True, return_response=True)
+        assert "hall light=on" not in json.dumps(response)
     await home.services.async_call(DOMAIN, "fork_conversation", here | {"new_conversation_id": "copy"}, blocking=True)
     put(home, "input_boolean.hall", "off")
     await stop(home, entry)
@@ -289,7 +290,7 @@ async def test_conversation_that_is_stored_forked_or_exported_has_no_states(
 
     for conversation in ("test", "copy"):
         await say(GREETING, conversation)
-        assert listed(model_server) == USUAL
+        assert get_states(model_server) == USUAL
 
 
 @pytest.fixture
@@ -336,24 +337,24 @@ async def test_change_within_rounding_is_none(
     put(home, "sensor.attic", "21.41", "attic", **attributes)
     await say("how warm is the attic?")
 
-    assert listed(model_server) == f"no area: attic=21.5 °C | {USUAL}"
+    assert get_states(model_server) == f"no area: attic=21.5 °C | {USUAL}"
 
 
 async def test_changes_of_registries_have_all_looked_at_once(
     home: HomeAssistant, entry: MockConfigEntry, say: SayFn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await say(GREETING)
-    looked: list[str] = []
+    entity_ids: list[str] = []
 
-    def counted(hass: HomeAssistant, assistant: str, entity_id: str) -> bool:
-        looked.append(entity_id)
+    def count_look(hass: HomeAssistant, assistant: str, entity_id: str) -> bool:
+        entity_ids.append(entity_id)
         return async_should_expose(hass, assistant, entity_id)
 
-    monkeypatch.setattr(home_states, "async_should_expose", counted)
+    monkeypatch.setattr(home_states, "async_should_expose", count_look)
     for number in range(100):
         ar.async_get(home).async_create(f"Room {number}")
     await home.async_block_till_done()
-    assert looked == []
+    assert entity_ids == []
 
     await say(GREETING)
-    assert len(looked) == len(set(looked)) == len(home.states.async_all())
+    assert len(entity_ids) == len(set(entity_ids)) == len(home.states.async_all())
