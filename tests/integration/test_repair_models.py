@@ -41,14 +41,14 @@ def issue_of(entry: MockConfigEntry) -> str:
     return f"model_retired_{agent_id}"
 
 
-def stored(entry: MockConfigEntry) -> dict[str, Any]:
+def get_data(entry: MockConfigEntry) -> dict[str, Any]:
     """Return the stored data of an account's only agent."""
     (subentry,) = entry.subentries.values()
     return {**subentry.data}
 
 
 @pytest.fixture
-async def retired(set_up: SetUpFn, say: SayFn, model_server: ModelServer) -> MockConfigEntry:
+async def account(set_up: SetUpFn, say: SayFn, model_server: ModelServer) -> MockConfigEntry:
     """Return an account whose agent has answered once, and whose model was then retired, which a turn has found."""
     entry = await set_up(**{CONF_ROUTING: "model_only", CONF_MAX_ANSWER_TOKENS: 700})
     await say("my name is Ada")
@@ -57,8 +57,8 @@ async def retired(set_up: SetUpFn, say: SayFn, model_server: ModelServer) -> Moc
     return entry
 
 
-async def test_retired_model_raises_an_issue_that_can_be_fixed(home: HomeAssistant, retired: MockConfigEntry) -> None:
-    issue = ir.async_get(home).async_get_issue(DOMAIN, issue_of(retired))
+async def test_retired_model_raises_an_issue_that_can_be_fixed(home: HomeAssistant, account: MockConfigEntry) -> None:
+    issue = ir.async_get(home).async_get_issue(DOMAIN, issue_of(account))
 
     assert issue is not None
     assert (issue.is_fixable, issue.is_persistent, issue.severity) == (True, False, ir.IssueSeverity.WARNING)
@@ -66,82 +66,82 @@ async def test_retired_model_raises_an_issue_that_can_be_fixed(home: HomeAssista
 
 
 async def test_conversation_continues_with_the_chosen_model(
-    home: HomeAssistant, retired: MockConfigEntry, repairs: RepairFlows, say: SayFn, *, model_server: ModelServer
+    home: HomeAssistant, account: MockConfigEntry, repairs: RepairFlows, say: SayFn, *, model_server: ModelServer
 ) -> None:
-    form = await repairs.open(issue_of(retired))
-    done = await repairs.submit(form, model=NEW)
+    form = await repairs.open(issue_of(account))
+    result = await repairs.submit(form, model=NEW)
 
     answer = get_speech(await say("what is my name?"))
 
-    assert (form["type"], form["step_id"], done["type"]) == ("form", "model", "create_entry")
+    assert (form["type"], form["step_id"], result["type"]) == ("form", "model", "create_entry")
     assert answer == "Your name is Ada."
-    asked = model_server.requests[-1].body
-    assert asked["model"] == NEW
-    assert ["my name is Ada" in str(each["content"]) for each in asked["messages"]].count(True) == 1
+    body = model_server.requests[-1].body
+    assert body["model"] == NEW
+    assert ["my name is Ada" in str(each["content"]) for each in body["messages"]].count(True) == 1
     assert issues(home) == set()
 
 
-async def test_other_settings_of_the_agent_stay(retired: MockConfigEntry, repairs: RepairFlows) -> None:
-    before = stored(retired)
+async def test_other_settings_of_the_agent_stay(account: MockConfigEntry, repairs: RepairFlows) -> None:
+    before = get_data(account)
 
-    await repairs.submit(await repairs.open(issue_of(retired)), model=NEW)
+    await repairs.submit(await repairs.open(issue_of(account)), model=NEW)
 
-    assert stored(retired) == {**before, CONF_MODEL: NEW}
+    assert get_data(account) == {**before, CONF_MODEL: NEW}
 
 
-async def test_form_offers_the_models_that_the_server_lists(retired: MockConfigEntry, repairs: RepairFlows) -> None:
-    form = await repairs.open(issue_of(retired))
+async def test_form_offers_the_models_that_the_server_lists(account: MockConfigEntry, repairs: RepairFlows) -> None:
+    form = await repairs.open(issue_of(account))
 
     (field,) = form["data_schema"]
-    offered = field["selector"]["select"]
-    assert {NEW, "newest"} <= {*offered["options"]}
-    assert OLD not in offered["options"]
-    assert offered["custom_value"]
+    selector = field["selector"]["select"]
+    assert {NEW, "newest"} <= {*selector["options"]}
+    assert OLD not in selector["options"]
+    assert selector["custom_value"]
 
 
 @pytest.mark.parametrize("model", ["nonsense", OLD, "  "])
 async def test_model_that_the_server_does_not_have_is_refused(
-    home: HomeAssistant, retired: MockConfigEntry, repairs: RepairFlows, model: str
+    home: HomeAssistant, account: MockConfigEntry, repairs: RepairFlows, model: str
 ) -> None:
-    before = stored(retired)
+    before = get_data(account)
 
-    form = await repairs.submit(await repairs.open(issue_of(retired)), model=model)
+    form = await repairs.submit(await repairs.open(issue_of(account)), model=model)
 
     assert (form["type"], form["errors"]) == ("form", {"model": "model_refused"})
-    assert (stored(retired), issues(home)) == (before, {"model_retired"})
+    assert (get_data(account), issues(home)) == (before, {"model_retired"})
 
 
 async def test_another_model_can_be_chosen_after_a_refused_one(
-    home: HomeAssistant, retired: MockConfigEntry, repairs: RepairFlows
+    home: HomeAssistant, account: MockConfigEntry, repairs: RepairFlows
 ) -> None:
-    form = await repairs.submit(await repairs.open(issue_of(retired)), model="nonsense")
+    form = await repairs.submit(await repairs.open(issue_of(account)), model="nonsense")
 
-    done = await repairs.submit(form, model=NEW)
+    result = await repairs.submit(form, model=NEW)
 
-    assert (done["type"], stored(retired)[CONF_MODEL], issues(home)) == ("create_entry", NEW, set())
+    assert (result["type"], get_data(account)[CONF_MODEL], issues(home)) == ("create_entry", NEW, set())
 
 
-async def test_input_of_another_form_is_refused(retired: MockConfigEntry, repairs: RepairFlows) -> None:
-    form = await repairs.open(issue_of(retired))
+async def test_input_of_another_form_is_refused(account: MockConfigEntry, repairs: RepairFlows) -> None:
+    form = await repairs.open(issue_of(account))
 
     await repairs.submit(form, HTTPStatus.BAD_REQUEST, deployment=NEW)
 
-    assert stored(retired)[CONF_MODEL] == OLD
+    assert get_data(account)[CONF_MODEL] == OLD
 
 
 async def test_choice_is_stored_while_the_server_is_away(
-    home: HomeAssistant, retired: MockConfigEntry, repairs: RepairFlows, model_server: ModelServer
+    home: HomeAssistant, account: MockConfigEntry, repairs: RepairFlows, model_server: ModelServer
 ) -> None:
-    form = await repairs.open(issue_of(retired))
+    form = await repairs.open(issue_of(account))
     model_server.fault("500")
 
-    done = await repairs.submit(form, model=NEW)
+    result = await repairs.submit(form, model=NEW)
 
-    assert (done["type"], stored(retired)[CONF_MODEL], issues(home)) == ("create_entry", NEW, set())
+    assert (result["type"], get_data(account)[CONF_MODEL], issues(home)) == ("create_entry", NEW, set())
 
 
 @pytest.fixture
-async def unloaded(set_up: SetUpFn, say: SayFn, model_server: ModelServer) -> MockConfigEntry:
+async def account_without_key(set_up: SetUpFn, say: SayFn, model_server: ModelServer) -> MockConfigEntry:
     """Return an account without a key, whose server does not have the agent's model, which a turn has found."""
     entry = await set_up(account={CONF_API_KEY: None}, **{CONF_ROUTING: "model_only"})
     model_server.change(models=(NEW,))
@@ -151,94 +151,96 @@ async def unloaded(set_up: SetUpFn, say: SayFn, model_server: ModelServer) -> Mo
 
 
 async def test_model_of_a_server_without_a_key_is_not_tried(
-    home: HomeAssistant, unloaded: MockConfigEntry, repairs: RepairFlows, model_server: ModelServer
+    home: HomeAssistant, account_without_key: MockConfigEntry, repairs: RepairFlows, model_server: ModelServer
 ) -> None:
     # it may have been loaded meanwhile
-    done = await repairs.submit(await repairs.open(issue_of(unloaded)), model=OLD)
+    result = await repairs.submit(await repairs.open(issue_of(account_without_key)), model=OLD)
 
     assert [record for record in model_server.log.records if record.for_answer] == []
-    assert (done["type"], stored(unloaded)[CONF_MODEL], issues(home)) == ("create_entry", OLD, set())
+    assert (result["type"], get_data(account_without_key)[CONF_MODEL], issues(home)) == ("create_entry", OLD, set())
 
 
-async def test_server_without_a_key_needs_the_name_of_a_model(unloaded: MockConfigEntry, repairs: RepairFlows) -> None:
-    form = await repairs.submit(await repairs.open(issue_of(unloaded)), model=" ")
+async def test_server_without_a_key_needs_the_name_of_a_model(
+    account_without_key: MockConfigEntry, repairs: RepairFlows
+) -> None:
+    form = await repairs.submit(await repairs.open(issue_of(account_without_key)), model=" ")
 
-    assert (form["errors"], stored(unloaded)[CONF_MODEL]) == ({"model": "model_refused"}, OLD)
+    assert (form["errors"], get_data(account_without_key)[CONF_MODEL]) == ({"model": "model_refused"}, OLD)
 
 
 async def test_second_of_two_open_flows_changes_nothing(
-    home: HomeAssistant, retired: MockConfigEntry, repairs: RepairFlows
+    home: HomeAssistant, account: MockConfigEntry, repairs: RepairFlows
 ) -> None:
-    first, second = [await repairs.open(issue_of(retired)) for _ in range(2)]
+    first, second = [await repairs.open(issue_of(account)) for _ in range(2)]
     await repairs.submit(first, model=NEW)
 
-    done = await repairs.submit(second, model="newest")
+    result = await repairs.submit(second, model="newest")
 
-    assert (done["type"], done["reason"]) == ("abort", "not_possible")
-    assert (stored(retired)[CONF_MODEL], issues(home)) == (NEW, set())
+    assert (result["type"], result["reason"]) == ("abort", "not_possible")
+    assert (get_data(account)[CONF_MODEL], issues(home)) == (NEW, set())
 
 
 async def test_one_of_two_choices_at_once_is_stored(
-    home: HomeAssistant, retired: MockConfigEntry, repairs: RepairFlows
+    home: HomeAssistant, account: MockConfigEntry, repairs: RepairFlows
 ) -> None:
-    first, second = [await repairs.open(issue_of(retired)) for _ in range(2)]
+    first, second = [await repairs.open(issue_of(account)) for _ in range(2)]
 
-    done = await asyncio.gather(repairs.submit(first, model=NEW), repairs.submit(second, model="newest"))
+    results = await asyncio.gather(repairs.submit(first, model=NEW), repairs.submit(second, model="newest"))
 
-    types = [each["type"] for each in done]
+    types = [each["type"] for each in results]
     assert sorted(types) == ["abort", "create_entry"]
-    assert stored(retired)[CONF_MODEL] == (NEW, "newest")[types.index("create_entry")]
+    assert get_data(account)[CONF_MODEL] == (NEW, "newest")[types.index("create_entry")]
     assert issues(home) == set()
 
 
-async def test_solved_issue_has_no_flow(retired: MockConfigEntry, repairs: RepairFlows) -> None:
-    await repairs.submit(await repairs.open(issue_of(retired)), model=NEW)
+async def test_solved_issue_has_no_flow(account: MockConfigEntry, repairs: RepairFlows) -> None:
+    await repairs.submit(await repairs.open(issue_of(account)), model=NEW)
 
-    error = await repairs.open(issue_of(retired), HTTPStatus.BAD_REQUEST)
+    error = await repairs.open(issue_of(account), HTTPStatus.BAD_REQUEST)
 
     assert "not found" in error["message"]
 
 
 async def test_flow_that_is_open_while_the_account_is_reloaded_still_works(
-    home: HomeAssistant, retired: MockConfigEntry, repairs: RepairFlows, say: SayFn
+    home: HomeAssistant, account: MockConfigEntry, repairs: RepairFlows, say: SayFn
 ) -> None:
-    form = await repairs.open(issue_of(retired))
-    assert await home.config_entries.async_reload(retired.entry_id)
+    form = await repairs.open(issue_of(account))
+    assert await home.config_entries.async_reload(account.entry_id)
     await home.async_block_till_done(wait_background_tasks=True)
-    found = issues(home)
+    earlier_issues = issues(home)
 
     await repairs.submit(form, model=NEW)
 
-    assert (found, issues(home)) == ({"model_retired"}, set())
+    assert (earlier_issues, issues(home)) == ({"model_retired"}, set())
     assert get_speech(await say("what is my name?")) == "Your name is Ada."
 
 
 async def test_nothing_can_be_chosen_while_the_account_is_not_loaded(
-    home: HomeAssistant, retired: MockConfigEntry, repairs: RepairFlows
+    home: HomeAssistant, account: MockConfigEntry, repairs: RepairFlows
 ) -> None:
-    form = await repairs.open(issue_of(retired))
-    await home.config_entries.async_unload(retired.entry_id)
+    form = await repairs.open(issue_of(account))
+    await home.config_entries.async_unload(account.entry_id)
 
-    done = [await repairs.submit(form, model=NEW), await repairs.open(issue_of(retired))]
+    results = [await repairs.submit(form, model=NEW), await repairs.open(issue_of(account))]
 
-    assert [(each["type"], each["reason"]) for each in done] == [("abort", "not_possible")] * 2
-    assert (stored(retired)[CONF_MODEL], issues(home)) == (OLD, {"model_retired"})
+    assert [(each["type"], each["reason"]) for each in results] == [("abort", "not_possible")] * 2
+    assert (get_data(account)[CONF_MODEL], issues(home)) == (OLD, {"model_retired"})
 
 
 async def test_nothing_can_be_chosen_for_an_agent_that_was_removed(
-    home: HomeAssistant, retired: MockConfigEntry, repairs: RepairFlows
+    home: HomeAssistant, account: MockConfigEntry, repairs: RepairFlows
 ) -> None:
-    form = await repairs.open(issue_of(retired))
-    (agent_id,) = retired.subentries
-    await remove_agent(home, retired, agent_id)
+    form = await repairs.open(issue_of(account))
+    (agent_id,) = account.subentries
+    await remove_agent(home, account, agent_id)
 
-    done = await repairs.submit(form, model=NEW)
+    result = await repairs.submit(form, model=NEW)
 
-    assert (done["type"], done["reason"], issues(home)) == ("abort", "not_possible", set())
+    assert (result["type"], result["reason"], issues(home)) == ("abort", "not_possible", set())
 
 
 async def test_issue_goes_when_the_model_answers_again(
-    home: HomeAssistant, retired: MockConfigEntry, say: SayFn, model_server: ModelServer
+    home: HomeAssistant, account: MockConfigEntry, say: SayFn, model_server: ModelServer
 ) -> None:
     model_server.change(models=(OLD,))
 
@@ -248,46 +250,46 @@ async def test_issue_goes_when_the_model_answers_again(
 
 
 async def test_issue_goes_when_another_model_is_chosen_in_the_settings(
-    home: HomeAssistant, retired: MockConfigEntry
+    home: HomeAssistant, account: MockConfigEntry
 ) -> None:
-    await change_agent(home, retired, **{CONF_MODEL: NEW})
+    await change_agent(home, account, **{CONF_MODEL: NEW})
 
     assert issues(home) == set()
 
 
-async def test_issue_goes_when_the_model_is_not_asked_any_more(home: HomeAssistant, retired: MockConfigEntry) -> None:
-    await change_agent(home, retired, **{CONF_ROUTING: "local_only"})
+async def test_issue_goes_when_the_model_is_not_asked_any_more(home: HomeAssistant, account: MockConfigEntry) -> None:
+    await change_agent(home, account, **{CONF_ROUTING: "local_only"})
 
     assert issues(home) == set()
 
 
-async def test_issue_stays_when_another_setting_changes(home: HomeAssistant, retired: MockConfigEntry) -> None:
-    await change_agent(home, retired, **{CONF_MAX_ANSWER_TOKENS: 800})
+async def test_issue_stays_when_another_setting_changes(home: HomeAssistant, account: MockConfigEntry) -> None:
+    await change_agent(home, account, **{CONF_MAX_ANSWER_TOKENS: 800})
 
     assert issues(home) == {"model_retired"}
 
 
 @pytest.mark.parametrize("fault", ["500", "429", "401", "400"])
 async def test_another_error_neither_raises_nor_clears_the_issue(
-    home: HomeAssistant, retired: MockConfigEntry, say: SayFn, fault: str, *, model_server: ModelServer
+    home: HomeAssistant, account: MockConfigEntry, say: SayFn, fault: str, *, model_server: ModelServer
 ) -> None:
-    model_server.fault(fault)
+    model_server.fault(fault, retry_after=0.02)
     await say("hello")
-    found = issues(home)
-    ir.async_delete_issue(home, DOMAIN, issue_of(retired))
+    earlier_issues = issues(home)
+    ir.async_delete_issue(home, DOMAIN, issue_of(account))
     await say("hello")
 
-    assert (found, issues(home)) == ({"model_retired"}, set())
+    assert (earlier_issues, issues(home)) == ({"model_retired"}, set())
 
 
 async def test_model_that_an_agent_has_left_during_a_turn_raises_no_issue(
     home: HomeAssistant, entry: MockConfigEntry
 ) -> None:
     (agent,) = entry.runtime_data.agents.values()
-    left = agent.model
+    old_model = agent.model
     await change_agent(home, entry, **{CONF_MODEL: NEW})
 
-    entry.runtime_data.server.on_failed(ModelNotFound("retired"), left, has_begun=False)
+    entry.runtime_data.server.on_failed(ModelNotFound("retired"), old_model, has_begun=False)
 
     assert issues(home) == set()
 
@@ -301,13 +303,13 @@ async def test_retired_model_of_a_fallback_agent_is_named(
     model_server.change(models=(NEW,))
 
     answer = get_speech(await say("my name is Grace"))
-    found = {issue_id for _, issue_id in ir.async_get(home).issues}
+    issue_ids = {issue_id for _, issue_id in ir.async_get(home).issues}
     await repairs.submit(await repairs.open(issue_of(second)), model=NEW)
 
     assert answer == "Nice to meet you, Grace."
-    assert issue_of(second) in found
-    assert len(found) == 2
-    assert stored(second)[CONF_MODEL] == NEW
+    assert issue_of(second) in issue_ids
+    assert len(issue_ids) == 2
+    assert get_data(second)[CONF_MODEL] == NEW
     assert issues(home) == {"model_retired"}
 
 
@@ -324,23 +326,23 @@ async def task(set_up_task: SetUpTask, generate: Generate, model_server: ModelSe
 async def test_model_of_an_ai_task_is_replaced(
     home: HomeAssistant, task: MockConfigEntry, generate: Generate, repairs: RepairFlows
 ) -> None:
-    found = issues(home)
+    earlier_issues = issues(home)
 
     await repairs.submit(await repairs.open(issue_of(task)), model=NEW)
 
-    assert (found, issues(home)) == ({"model_retired"}, set())
+    assert (earlier_issues, issues(home)) == ({"model_retired"}, set())
     assert await generate()
 
 
 async def test_issue_of_an_ai_task_goes_when_its_model_answers_again(
     home: HomeAssistant, task: MockConfigEntry, generate: Generate, model_server: ModelServer
 ) -> None:
-    found = issues(home)
+    earlier_issues = issues(home)
     model_server.change(models=(OLD,))
 
     await generate()
 
-    assert (found, issues(home)) == ({"model_retired"}, set())
+    assert (earlier_issues, issues(home)) == ({"model_retired"}, set())
 
 
 @one_of_each_vendor
@@ -353,27 +355,27 @@ async def test_retired_model_of_each_vendor_is_replaced(
     await say("my name is Ada")
     model_server.change(models=(new,))
     await say("hello")
-    found, chosen = issues(home), dict[str, Any]({kind.model_field: new})
+    earlier_issues, fields = issues(home), dict[str, Any]({kind.model_field: new})
 
-    await repairs.submit(await repairs.open(issue_of(entry)), **chosen)
+    await repairs.submit(await repairs.open(issue_of(entry)), **fields)
 
-    assert (found, issues(home)) == ({"model_retired"}, set())
+    assert (earlier_issues, issues(home)) == ({"model_retired"}, set())
     assert get_speech(await say("what is my name?")) == "Your name is Ada."
 
 
 async def test_model_of_the_old_deployment_is_not_that_of_the_new_one(
     set_up: SetUpFn, say: SayFn, repairs: RepairFlows, model_server: ModelServer
 ) -> None:
-    account = AZURE_RESPONSES.account(model_server)
-    assert account[CONF_PROVIDER] == PROVIDER_AZURE
-    entry = await set_up(account=account, **{CONF_ROUTING: "model_only", CONF_FAMILY: "gpt-4o"})
+    data = AZURE_RESPONSES.account(model_server)
+    assert data[CONF_PROVIDER] == PROVIDER_AZURE
+    entry = await set_up(account=data, **{CONF_ROUTING: "model_only", CONF_FAMILY: "gpt-4o"})
     model_server.change(models=(NEW,))
     await say("hello")
 
     form = await repairs.open(issue_of(entry))
-    refused = await repairs.submit(form, deployment=OLD, model_family="gpt-5")
-    await repairs.submit(refused, deployment=NEW)
+    second_form = await repairs.submit(form, deployment=OLD, model_family="gpt-5")
+    await repairs.submit(second_form, deployment=NEW)
 
     assert [field["name"] for field in form["data_schema"]] == ["deployment", "model_family"]
-    assert refused["errors"] == {"deployment": "model_refused"}
-    assert (stored(entry)[CONF_MODEL], stored(entry).get(CONF_FAMILY)) == (NEW, None)
+    assert second_form["errors"] == {"deployment": "model_refused"}
+    assert (get_data(entry)[CONF_MODEL], get_data(entry).get(CONF_FAMILY)) == (NEW, None)
