@@ -65,21 +65,29 @@ class Away:
         """Make the server answer with an internal error."""
         self.server.fault("500")
 
+    async def come_back(self) -> None:
+        """Make the server available again, in whatever way it was unavailable."""
+        await self.close()
+        await self.server.stop()
+        self.server.reset()
+        await self.server.start()
+
     async def close(self) -> None:
         """Close the connections that still send single bytes."""
         if self._dripping is not None:
             self._dripping.close_clients()
             self._dripping.close()
+            self._dripping = None
 
     async def _drip(self, _reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         # Checking only occasionally whether the client has disconnected would let this handler outlive the test.
-        left = asyncio.create_task(writer.wait_closed())
+        disconnection = asyncio.create_task(writer.wait_closed())
         writer.write(b"HTTP/1.1 200 OK\r\nX-Name: ")
-        while not left.done():
+        while not disconnection.done():
             writer.write(b"a")
-            await asyncio.wait([left], timeout=0.5)
+            await asyncio.wait([disconnection], timeout=0.5)
         with suppress(ConnectionError):
-            await left
+            await disconnection
 
 
 @pytest.fixture
@@ -152,19 +160,21 @@ def get_context_tokens(entry: MockConfigEntry) -> int | None:
     return agent.model.planned_budget.context_tokens
 
 
-@pytest.mark.parametrize("way", ["refused", "silent", "drip_bytes", "refuse_key", "not_found", "in_trouble"])
 async def test_local_commands_work_from_a_start_that_waits_for_no_server(
-    home: HomeAssistant, entries: list[MockConfigEntry], all_agents: AllAgents, away: Away, way: str
+    home: HomeAssistant, entries: list[MockConfigEntry], all_agents: AllAgents, away: Away, subtests: pytest.Subtests
 ) -> None:
-    await getattr(away, way)()
+    for way in ("refused", "silent", "drip_bytes", "refuse_key", "not_found", "in_trouble"):
+        await away.come_back()
+        with subtests.test(way):
+            await getattr(away, way)()
 
-    began = home.loop.time()
-    await start_again(home, entries)
-    waited = home.loop.time() - began
+            began = home.loop.time()
+            await start_again(home, entries)
+            seconds = home.loop.time() - began
 
-    assert {entry.state for entry in entries} == {ConfigEntryState.LOADED}
-    assert await all_agents.switch_on() == [True] * len(ALL)
-    assert waited < 1
+            assert {entry.state for entry in entries} == {ConfigEntryState.LOADED}
+            assert await all_agents.switch_on() == [True] * len(ALL)
+            assert seconds < 1
 
 
 @pytest.mark.long
@@ -175,15 +185,15 @@ async def test_server_that_goes_away_later_is_one_line_and_another_when_it_is_ba
     await all_agents.ask_all()
     await all_agents.ask_all()
     commands = await all_agents.switch_on()
-    gone = lines()
+    lines_before = lines()
     await away.server.start()
 
     answers = [await all_agents.ask_all(), await all_agents.ask_all()]
 
     assert commands == [True] * len(ALL)
-    assert ["cannot be reached" in line for line in gone] == [True] * len(ALL)
+    assert ["cannot be reached" in line for line in lines_before] == [True] * len(ALL)
     assert ["Nice to meet you" in answer for answer in answers[0]] == [True] * len(ALL)
-    assert lines()[len(gone) :] == ["The server of Server answers again"] * len(ALL)
+    assert lines()[len(lines_before) :] == ["The server of Server answers again"] * len(ALL)
 
 
 @pytest.mark.parametrize("way", ["silent", "drip_bytes"])
@@ -315,9 +325,9 @@ async def test_server_that_responds_without_a_list_is_no_issue(
 async def test_time_for_which_a_server_is_away_goes_on_over_a_reload(
     home: HomeAssistant, failed_account: MockConfigEntry, away: Away, say: SayFn, issues: AwayIssues
 ) -> None:
-    known = (await async_load_account_state(home, failed_account.entry_id)).server
-    assert known.unanswered_since is not None
-    known.unanswered_since -= timedelta(minutes=28).total_seconds()
+    server = (await async_load_account_state(home, failed_account.entry_id)).server
+    assert server.unanswered_since is not None
+    server.unanswered_since -= timedelta(minutes=28).total_seconds()
 
     await home.config_entries.async_reload(failed_account.entry_id)
     await listed(home)
@@ -353,11 +363,11 @@ async def test_issue_of_a_server_that_is_away_clears(
     end: End,
     minutes: int,
 ) -> None:
-    raised = await issues.after(31)
+    open_issues = await issues.after(31)
 
     await end(home, failed_account, away, say)
 
-    assert len(raised) == 1
+    assert len(open_issues) == 1
     assert await issues.after(minutes) == []
 
 
