@@ -14,13 +14,13 @@ from demo.model_server import ModelServer, call, words
 from demo.scripted_voice import tts
 from demo.scripted_voice.sound import WAV_HEADER
 
-from .conftest import SayFn, SetUpFn, flush_store, get_speech
+from .conftest import SayFn, flush_store, get_speech
 from .remembered import memory_of
 from .satellite import SATELLITE, Ask, Heard
 from .test_turns import window_of
 
 FILLER = "One moment."
-SLOW = 0.4
+SLOW = 0.25
 
 
 def be_slow(model_server: ModelServer, seconds: float = SLOW) -> None:
@@ -51,7 +51,7 @@ async def test_filler_is_said_once_in_a_turn_with_tools(ask: Ask, model_server: 
 
 
 async def test_filler_after_a_tool_says_that_it_is_looked_up(ask: Ask, model_server: ModelServer, monkeypatch) -> None:
-    monkeypatch.setattr(hand_over, "FILLER_SECONDS", 1.5)
+    monkeypatch.setattr(hand_over, "FILLER_SECONDS", 3.75 * SLOW)
     be_slow(model_server)
     model_server.script(call("recall", query="sky"), words("Blue."))
 
@@ -71,8 +71,8 @@ async def test_filler_is_nowhere_else(
     assert state.attributes["answer"] == "Blue."
     assert FILLER not in str(window_of(entry).messages())
     assert FILLER not in str([request.body for request in model_server.requests])
-    exported = await memory_of(home).async_read(lambda memory: list(memory.export()), list[str]())
-    assert FILLER not in "".join(exported)
+    memories = await memory_of(home).async_read(lambda memory: list(memory.export()), list[str]())
+    assert FILLER not in "".join(memories)
 
 
 @pytest.mark.parametrize(
@@ -85,10 +85,10 @@ async def test_error_after_a_filler_is_heard(
     monkeypatch.setattr(hand_over, "FILLER_SECONDS", 0.0)
     model_server.fault(fault)
 
-    spoken = await ask("which colour is the sky?")
+    answer = await ask("which colour is the sky?")
 
-    assert spoken.startswith(FILLER)
-    assert spoken.count(phrase) == 1
+    assert answer.startswith(FILLER)
+    assert answer.count(phrase) == 1
 
 
 async def test_unexpected_fault_after_a_filler_is_heard(ask: Ask, monkeypatch) -> None:
@@ -125,47 +125,50 @@ async def test_text_to_speech_that_does_not_stream_says_no_filler(
     assert await ask("which colour is the sky?") == "Blue."
 
 
-@pytest.mark.parametrize(
-    ("option", "spoken"),
-    [
-        ("off", "Green."),
-        ("on", f"{FILLER} Green."),
-        ("on_with_esphome", f"{FILLER} Green."),
-        ("Hold on,\nplease!", "Hold on, please! Green."),
-    ],
-)
+ANSWERS_BY_OPTION = {
+    "off": "Green.",
+    "on": f"{FILLER} Green.",
+    "on_with_esphome": f"{FILLER} Green.",
+    "Hold on,\nplease!": "Hold on, please! Green.",
+}
+
+
 async def test_option_decides_about_the_filler(
-    *, set_up: SetUpFn, entry, home: HomeAssistant, ask: Ask, model_server: ModelServer, option: str, spoken: str
+    home: HomeAssistant, entry, ask: Ask, model_server: ModelServer, subtests: pytest.Subtests
 ) -> None:
-    home.config_entries.async_update_entry(entry, options={**entry.options, CONF_FILLER: option})
-    await home.async_block_till_done()
     be_slow(model_server)
-    model_server.script(words("Green."))
+    for option, answer in ANSWERS_BY_OPTION.items():
+        with subtests.test(option):
+            home.config_entries.async_update_entry(entry, options={**entry.options, CONF_FILLER: option})
+            await home.async_block_till_done()
+            model_server.script(words("Green."))
 
-    assert await ask("which colour is grass?") == spoken
+            assert await ask("which colour is grass?") == answer
 
 
-@pytest.mark.parametrize(
-    ("platform", "option", "has_player", "is_heard"),
-    [
-        ("voip", "on_with_esphome", True, False),
-        ("esphome", "on", True, False),
-        ("esphome", "on_with_esphome", True, True),
-        ("esphome", "on_with_esphome", False, False),
-        ("wyoming", "on", False, True),
-    ],
-)
+# The platform of the satellite, the option, whether the satellite has a media player, and whether its filler is said.
+SATELLITES = [
+    ("voip", "on_with_esphome", True, False),
+    ("esphome", "on", True, False),
+    ("esphome", "on_with_esphome", True, True),
+    ("esphome", "on_with_esphome", False, False),
+    ("wyoming", "on", False, True),
+]
+
+
 async def test_filler_is_said_where_it_is_heard_early(
-    *, home: HomeAssistant, heard: Heard, platform: str, option: str, has_player: bool, is_heard: bool
+    home: HomeAssistant, heard: Heard, subtests: pytest.Subtests
 ) -> None:
     registry = er.async_get(home)
-    entry = registry.async_get(SATELLITE)
-    assert entry is not None
-    registry.entities.data[SATELLITE] = evolve(entry, platform=platform)
-    if has_player:
-        registry.async_get_or_create("media_player", platform, "player", device_id=entry.device_id)
+    satellite = registry.async_get(SATELLITE)
+    assert satellite is not None
+    player = registry.async_get_or_create("media_player", "test", "player")
+    for platform, option, has_player, is_heard in SATELLITES:
+        with subtests.test(platform=platform, option=option, has_player=has_player):
+            registry.entities.data[SATELLITE] = evolve(satellite, platform=platform)
+            registry.async_update_entity(player.entity_id, device_id=satellite.device_id if has_player else None)
 
-    assert delivery._is_heard_early(home, SATELLITE, option) is is_heard
+            assert delivery._is_heard_early(home, SATELLITE, option) is is_heard
 
 
 async def test_fault_of_the_filler_costs_nothing_else(
