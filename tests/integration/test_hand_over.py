@@ -104,7 +104,8 @@ def chat_of(home: HomeAssistant, entry) -> list[str]:
     return [each.content or "" for each in chat_log.content if each.role == "assistant"]
 
 
-def said_in_window(entry) -> list[str]:
+def list_answers(entry) -> list[str]:
+    """Return the answers in the window of the newest conversation."""
     return [message.content for message in window_of(entry).messages() if message.role == "assistant"]
 
 
@@ -131,7 +132,7 @@ async def test_answer_that_takes_long_is_promised_and_announced(
 
     assert heard.utterances == [PROMISE, "Blue."]
     assert outcomes(answers) == ["announced"]
-    assert said_in_window(entry) == ["Blue."]
+    assert list_answers(entry) == ["Blue."]
     assert chat_of(home, entry) == [PROMISE, "Blue."]
 
 
@@ -149,9 +150,17 @@ async def test_promise_after_a_filler_is_heard(
 
 
 async def test_silent_model_is_heard_after_the_hand_over(
-    *, home: HomeAssistant, heard: Heard, entry, model_server: ModelServer, gate: Gate, answers: list[Event]
+    *,
+    home: HomeAssistant,
+    heard: Heard,
+    entry,
+    model_server: ModelServer,
+    gate: Gate,
+    answers: list[Event],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    model_server.change(delay=0.5)
+    monkeypatch.setattr(hand_over, "HAND_OVER_SECONDS", 0.1)
+    model_server.change(delay=0.15)
     model_server.script(call("HassTurnOn", name="kitchen light"), words("It is on."))
 
     await press(home, "and the kitchen?")
@@ -198,8 +207,8 @@ async def test_slow_local_answer_is_announced(
 async def test_answer_that_has_begun_is_not_handed_over(
     *, home: HomeAssistant, heard: Heard, ask: Ask, entry, model_server: ModelServer, gate: Gate, monkeypatch
 ) -> None:
-    model_server.change(delay=0.3)
-    monkeypatch.setattr(hand_over, "HAND_OVER_SECONDS", 0.6)
+    model_server.change(delay=0.2)
+    monkeypatch.setattr(hand_over, "HAND_OVER_SECONDS", 0.5)
     model_server.script(words("The sky is blue."))
 
     assert await ask("which colour is the sky?") == "The sky is blue."
@@ -225,7 +234,7 @@ async def test_announcement_waits_for_a_running_turn(
 
     assert outcomes(answers) == ["announced"]
     assert heard.utterances == [PROMISE, "Green.", "Blue."]
-    assert said_in_window(entry) == ["Blue.", "Green."]
+    assert list_answers(entry) == ["Blue.", "Green."]
     assert chat_of(home, entry) == [PROMISE, "Green.", "Blue."]
 
 
@@ -239,7 +248,7 @@ async def test_announcement_waits_for_the_answer_to_a_question(
     gate.release("which colour is the sky?")
     gate.stop_hand_overs()
     running.expect_answer(SATELLITE)
-    await until(lambda: "Blue." in said_in_window(entry))
+    await until(lambda: "Blue." in list_answers(entry))
     await asyncio.sleep(0.3)
 
     assert answers == []
@@ -262,7 +271,7 @@ async def test_two_answers_are_announced_one_after_the_other(
     await until(lambda: len(answers) == 2)
 
     assert sorted(heard.utterances[1:]) == ["Blue.", "Green."]
-    assert said_in_window(entry) == ["Blue.", "Green."]
+    assert list_answers(entry) == ["Blue.", "Green."]
 
 
 @pytest.mark.parametrize(("language", "sentence"), [("en", "never mind"), ("de", "vergiss es"), ("fr", "annule")])
@@ -278,7 +287,7 @@ async def test_never_mind_ends_the_promised_answer(
 
     assert get_speech(result) in {"All right.", "In Ordnung.", "D'accord."}
     assert outcomes(answers) == ["ended"]
-    assert "interrupted" in said_in_window(entry)[-1]
+    assert "interrupted" in list_answers(entry)[-1]
     assert not window_of(entry).is_open
 
 
@@ -339,7 +348,7 @@ async def test_next_question_waits_for_the_promised_answer(
     gate.release("which colour is the sky?")
 
     assert get_speech(await following) == "Green."
-    assert said_in_window(entry) == ["Blue.", "Green."]
+    assert list_answers(entry) == ["Blue.", "Green."]
 
 
 async def test_wake_word_before_the_promise_cancels_the_turn(
@@ -355,7 +364,7 @@ async def test_wake_word_before_the_promise_cancels_the_turn(
     with pytest.raises(asyncio.CancelledError):
         await first
     assert isinstance(gate.turns[0].interruption, asyncio.CancelledError)
-    assert said_in_window(entry) == ["Green."]
+    assert list_answers(entry) == ["Green."]
 
 
 async def test_reload_ends_the_promised_answer(
@@ -368,7 +377,7 @@ async def test_reload_ends_the_promised_answer(
     assert await home.config_entries.async_reload(entry.entry_id)
 
     assert outcomes(answers) == ["interrupted"]
-    assert "interrupted" in said_in_window(entry)[-1]
+    assert "interrupted" in list_answers(entry)[-1]
     assert await ask("and the grass?") == "Green."
 
 
@@ -439,10 +448,10 @@ async def test_answer_in_the_chat_dialog_goes_to_the_phones_of_the_person(
     gate: Gate,
     answers: list[Event],
 ) -> None:
-    sent = list[ServiceCall]()
+    service_calls = list[ServiceCall]()
 
     async def send(service_call: ServiceCall) -> None:
-        sent.append(service_call)
+        service_calls.append(service_call)
 
     home.services.async_register("notify", "send_message", send)
     for user_id in (hass_admin_user.id, "somebody else"):
@@ -459,7 +468,7 @@ async def test_answer_in_the_chat_dialog_goes_to_the_phones_of_the_person(
     await until(lambda: bool(answers))
 
     assert outcomes(answers) == ["notified"]
-    (message,) = sent
+    (message,) = service_calls
     assert message.data["message"] == "**Blue.**"
     assert message.data["title"] == "Ada"
     assert str(hass_admin_user.id) in str(message.data["entity_id"])
@@ -486,7 +495,7 @@ async def test_answer_without_a_phone_is_mentioned_without_its_words(
     assert outcomes(answers) == ["ready"]
     (notification,) = persistent_notification._async_get_or_create_notifications(home).values()
     assert notification["message"] == MENTION
-    assert said_in_window(entry) == ["Blue."]
+    assert list_answers(entry) == ["Blue."]
 
 
 async def make_voip(home: HomeAssistant, _monkeypatch: pytest.MonkeyPatch) -> None:
@@ -571,12 +580,12 @@ async def test_caller_that_states_a_satellite_gets_the_answer_itself(
     gate.close("which colour is the sky?")
     model_server.script(words("Blue."))
 
-    asked = asyncio.create_task(say("which colour is the sky?", satellite_id=SATELLITE))
-    await asyncio.sleep(0.5)
-    assert not asked.done()
+    turn = asyncio.create_task(say("which colour is the sky?", satellite_id=SATELLITE))
+    await asyncio.sleep(0.3)
+    assert not turn.done()
     gate.release("which colour is the sky?")
 
-    assert get_speech(await asked) == "Blue."
+    assert get_speech(await turn) == "Blue."
     assert answers == []
     assert heard.utterances == []
 
@@ -584,9 +593,9 @@ async def test_caller_that_states_a_satellite_gets_the_answer_itself(
 async def test_turn_with_a_short_limit_is_not_handed_over(
     *, home: HomeAssistant, set_up: SetUpFn, heard: Heard, ask: Ask, entry, gate: Gate, monkeypatch
 ) -> None:
-    monkeypatch.setattr(hand_over, "HAND_OVER_SECONDS", 1.5)
+    monkeypatch.setattr(hand_over, "HAND_OVER_SECONDS", 0.3)
     (subentry,) = entry.subentries.values()
-    home.config_entries.async_update_subentry(entry, subentry, data={**subentry.data, "turn_timeout": 1})
+    home.config_entries.async_update_subentry(entry, subentry, data={**subentry.data, "turn_timeout": 0.2})
     await listed(home)
     gate.close("which colour is the sky?")
 
@@ -619,17 +628,17 @@ async def test_turn_in_the_background_leaves_the_session_of_its_pipeline(
     answers: list[Event],
     monkeypatch,
 ) -> None:
-    seen = list[tuple[Any, Any]]()
+    contexts = list[tuple[Any, Any]]()
     wait_first = turn_module.try_models
 
     async def look_after(turn: Turn, question: Any) -> None:
         await wait_first(turn, question)
-        seen.append((current_chat_log.get(), current_session.get()))
+        contexts.append((current_chat_log.get(), current_session.get()))
 
     monkeypatch.setattr(turn_module, "try_models", look_after)
     await answer_late(home, gate, model_server, answers)
 
-    assert seen == [(None, None)]
+    assert contexts == [(None, None)]
 
 
 async def test_event_of_the_turn_comes_when_it_has_ended(
@@ -646,7 +655,7 @@ async def test_event_of_the_turn_comes_when_it_has_ended(
     assert turns[0].data["turn_id"] == answers[0].data["turn_id"]
 
 
-async def test_nothing_of_a_hand_over_is_left(
+async def test_hand_over_leaves_nothing_behind(
     *, home: HomeAssistant, heard: Heard, entry, model_server: ModelServer, gate: Gate, answers: list[Event]
 ) -> None:
     await answer_late(home, gate, model_server, answers)
