@@ -92,7 +92,7 @@ class Bill:
 
 
 def add_requests(total: Bill, requests: Iterable[tuple[int, Request]], from_turn: int) -> None:
-    """Add a conversation's requests to `bill`, counting only turns from `from_turn` on.
+    """Add a conversation's requests to `total`, counting only turns from `from_turn` on.
 
     Each request is paired with the number of its turn.
     """

@@ -1,7 +1,7 @@
 """A simulated day of four people at two satellites and two phones, and the usage that a server bills for its requests.
 
 The beginning of a request differs by person and place: facts about the person, and the area of the satellite. The
-server bills the tokens that o200k_base counts, four tokens per message, and `share` of the tokens of the tool schemas.
+server bills the tokens that o200k_base counts, four tokens per message, and a share of the tokens of the tool schemas.
 The newest message of each request has a live context, which later requests no longer contain.
 """
 

@@ -4,7 +4,7 @@
 
 A transport in the same process hands the bytes to the SDK's HTTP client, so no socket is measured. "SDK" is the SDK
 alone, used as documented: the iterator of its own method is drained, and every object that it creates for an event is
-dropped. "Ours" is the provider's complete `stream`, from the request to the last event, drained in the same way. The
+dropped. "Ours" is the complete `Provider.stream`, from the request to the last event, drained in the same way. The
 provider reads the server-sent events and their JSON itself: the SDKs of OpenAI and Anthropic send the request and hand
 over the raw response; Gemini's provider sends the request with the HTTP client, because google-genai gives no access to
 the raw response of a stream. Both are measured alternately, as CPU time of one process.

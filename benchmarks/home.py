@@ -18,12 +18,12 @@ state.
 The server's prompt cache holds every earlier prompt, from 1,024 tokens on in steps of 128, and does not expire. A token
 is four bytes of tools and messages. A cached token costs a tenth of an uncached one. Answers are not priced.
 
-`right_answers`: the answer is true at that moment, within rounding. `in one`: right answers to questions that took a
-single request. `first token`: the CPU time of the event loop's thread from the sentence to the first text, plus half a
-second per request for the model's time to first token, which is not spent waiting here.
+"right": the answer is true at that moment, within rounding. "in one": right answers to questions that took a single
+request. "first token": the CPU time of the event loop's thread from the sentence to the first text, plus half a second
+per request for the model's time to first token, which is not spent waiting here.
 
-`stale_requests` counts requests with a wrong state, a wrong summary of the states that are not listed, or a state in an
-older message.
+"stale" counts requests with a wrong state, a wrong summary of the states that are not listed, or a state in an older
+message.
 """
 
 import argparse

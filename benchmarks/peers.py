@@ -44,9 +44,9 @@ class Contender(Protocol):
 class PeerLibrary:
     """A library and how to use it; `budget_unit` is the unit of its budget.
 
-    If it is `is_pure`, `append_turn` only extends a list and `get_messages` does all the work on the complete list, so
-    `get_messages` has to be called only in those turns that are measured. `uses_database` is true if it stores messages
-    in a database.
+    If it is `is_pure`, `Contender.append_turn` only extends a list and `Contender.get_messages` does all the work on
+    the complete list, so it has to be called only in those turns that are measured. `uses_database` is true if it
+    stores messages in a database.
     """
 
     name: str
@@ -80,7 +80,7 @@ def _run_coroutine[T](coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 class _LangChainHistory:
-    """LangChain's `trim_messages` on the complete history, as documented."""
+    """LangChain's trim_messages on the complete history, as documented."""
 
     def __init__(self, system: str, budget: int) -> None:
         messages = import_module("langchain_core.messages")
@@ -120,7 +120,7 @@ class _LangChainHistory:
 
 
 class _LangChainTrimmed(_LangChainHistory):
-    """LangChain's `trim_messages` on the result of the previous call."""
+    """LangChain's trim_messages on the result of the previous call."""
 
     @override
     def get_messages(self) -> Sequence[Any]:
@@ -134,7 +134,7 @@ def _count_langchain_tokens(messages: Sequence[Any]) -> int:
 
 
 class _LangChainSummary(_LangChainHistory):
-    """LangChain's `SummarizationMiddleware`, with a model that answers immediately; it keeps half of the budget."""
+    """LangChain's SummarizationMiddleware, with a model that answers immediately; it keeps half of the budget."""
 
     def __init__(self, system: str, budget: int) -> None:
         super().__init__(system, budget)
@@ -186,7 +186,7 @@ class _LlamaIndex:
 
 
 class _SemanticKernel:
-    """Semantic Kernel's `ChatHistoryTruncationReducer`, with a threshold of a quarter."""
+    """Semantic Kernel's ChatHistoryTruncationReducer, with a threshold of a quarter."""
 
     def __init__(self, system: str, budget: int) -> None:
         self._contents = import_module("semantic_kernel.contents")
@@ -216,7 +216,7 @@ class _SemanticKernel:
 
 
 class _PydanticAi:
-    """`SlidingWindowProcessor` of summarization-pydantic-ai as history processor; keeps 75 % of the budget."""
+    """SlidingWindowProcessor of summarization-pydantic-ai as history processor; keeps 75 % of the budget."""
 
     def __init__(self, system: str, budget: int) -> None:
         self._messages = import_module("pydantic_ai.messages")
@@ -256,7 +256,7 @@ def _count_pydantic_tokens(messages: Sequence[Any]) -> int:
 
 
 class _OpenAiAgents:
-    """`SQLiteSession` of OpenAI Agents with an in-memory database; returns the newest items."""
+    """SQLiteSession of OpenAI Agents with an in-memory database; returns the newest items."""
 
     def __init__(self, system: str, budget: int) -> None:
         self._session = import_module("agents").SQLiteSession("conversation")
@@ -280,7 +280,7 @@ def _convert_openai_item(said: WorkloadMessage) -> dict[str, str]:
 
 
 class _Strands:
-    """`SlidingWindowConversationManager` of Strands; the agent holds the system prompt outside of the message list."""
+    """SlidingWindowConversationManager of Strands; the agent holds the system prompt outside of the message list."""
 
     def __init__(self, system: str, budget: int) -> None:
         managers = import_module("strands.agent.conversation_manager")

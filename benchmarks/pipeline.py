@@ -1,4 +1,4 @@
-"""Home Assistant's Assist pipeline with `prefer_local_intents` as a contender, with text as input."""
+"""Home Assistant's Assist pipeline with "prefer_local_intents" as a contender, with text as input."""
 
 from typing import Any
 

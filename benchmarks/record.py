@@ -5,7 +5,8 @@
 1. A week at level *whole*, 200 turns a day: the size of the files, including indexes and log, before and after the
 texts expired, and whether any of the texts remain in the files.
 
-2. The event loop's time for `put`, and the writer thread's time for 5,000 turns that are queued when it starts.
+2. The event loop's time for `StoreWriter.put`, and the writer thread's time for 5,000 turns that are queued when it
+starts.
 
 3. The folder of the file is moved away for 60 seconds (5 with `--quick`) while turns are put: the number of turns that
 are finally stored.
@@ -151,7 +152,7 @@ def measure_week(folder: Path) -> None:
 
 
 def measure_stop(folder: Path) -> None:
-    """Print the time of `put`, and the writer thread's time for the queued turns."""
+    """Print the time of `StoreWriter.put`, and the writer thread's time for the queued turns."""
     waiting = list(iter_record_builders(_QUEUED_TURNS, time.time()))
     writer = StoreWriter(folder / "memory.db", _open_memory)
     began = time.perf_counter()

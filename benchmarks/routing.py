@@ -1,4 +1,4 @@
-"""Routing and its speed: this agent, Home Assistant's own agent, and its pipeline with `prefer_local_intents`.
+"""Routing and its speed: this agent, Home Assistant's own agent, and its pipeline with "prefer_local_intents".
 
     .venv/demo/bin/python -m benchmarks.routing
     .venv/test/bin/python -m benchmarks.routing
@@ -10,8 +10,8 @@ intent and slots. Home Assistant's own agent has no model: its error responses c
 2. Sentences of Home Assistant's own templates: the number that Home Assistant handles correctly, and those of them that
 this agent handles differently.
 
-3. The delay of the request after a local miss, compared to `model_only`, and the cost of a local hit, compared to Home
-Assistant's own agent. The two agents take turns, each sentence is new, and both ratios are of medians.
+3. The delay of the request after a local miss, compared to the routing "model_only", and the cost of a local hit,
+compared to Home Assistant's own agent. The two agents take turns, each sentence is new, and both ratios are of medians.
 
 Everything runs in one process, including the model's server, which counts requests and answers all of them alike.
 """

@@ -3,8 +3,8 @@
     .venv/demo/bin/python -m benchmarks.store                 (--quick, --sentences, --remembered, --rounds)
     .venv/demo/bin/python -m benchmarks.store --beside DIR    the same in another checkout, with the ratio to it
 
-Everything goes through Home Assistant: a config entry, sentences, `import_conversation`, a stop and a start. This code
-does not depend on the way conversations are stored, so the same files can measure any commit: each part of
+Everything goes through Home Assistant: a config entry, sentences, the action "import_conversation", a stop and a start.
+This code does not depend on the way conversations are stored, so the same files can measure any commit: each part of
 `benchmarks.store_parts` runs in its own process, in the folder of the checkout, and the scripted model in another one.
 
 1. Bytes. A day of 200 sentences in a conversation whose window is full at the beginning, with memory and with the
@@ -14,12 +14,12 @@ writes, and waits again for half a second without writes. If another thread dela
 counted later, or not at all after the last sentence. Memory is empty at the beginning, or holds the turns of
 `--remembered`.
 
-The bytes are those of `wchar` in /proc/self/io. It counts the bytes that the process passes to write() and similar
+The bytes are those of "wchar" in /proc/self/io. It counts the bytes that the process passes to write() and similar
 calls, even if they never reach the disk. It does not count sockets (asyncio uses send()) or SQLite's shared memory,
 which is mapped.
 
 A file that is replaced atomically is counted by its size when it is renamed: files of Home Assistant itself are
-subtracted, files of the integration are its JSON, and the rest is SQLite. The sum matches `strace` exactly.
+subtracted, files of the integration are its JSON, and the rest is SQLite. The sum matches strace exactly.
 
 2. Set-up. 300 conversations of 200 exchanges are imported, and Home Assistant stops. A new process, which has already
 loaded all modules by setting up another home, sets up the account. Memory is the growth of the resident set, and its

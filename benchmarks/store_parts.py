@@ -128,7 +128,7 @@ def _make_answer(number: int) -> str:
 def copy_exchange(exported: Mapping[str, Any], about: str, number: int, first: int) -> dict[str, Any]:
     """Return an exported conversation with `number` copies of its only exchange, each about a different topic.
 
-    The topics replace `topic` and are numbered from `first`.
+    The topics replace `about` and are numbered from `first`.
     """
     (exchange,) = exported["exchanges"]
     text = json.dumps(exchange)

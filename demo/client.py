@@ -27,7 +27,7 @@ class RefusedError(Exception):
 class Client:
     """A logged-in connection to the Home Assistant at `url`; leaving the context closes it.
 
-    `tokens` is the response of /auth/token, as returned by `log_in` and `onboard`.
+    `tokens` is the response of /auth/token, as returned by `log_in_or_onboard`.
     """
 
     def __init__(self, url: str, tokens: Mapping[str, Any]) -> None:

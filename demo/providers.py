@@ -49,7 +49,7 @@ def get_model_name(provider: str) -> str:
 def build_scripted_model(
     server: ModelServer, provider: str, model: str = SCRIPTED_MODEL_NAME, *, window: int | None = None
 ) -> ModelAccess:
-    """Return the server's Model as one of PROVIDERS; `window_tokens` is the size in tokens for a new account."""
+    """Return the server's Model as one of PROVIDERS; `window` is the size in tokens for a new account."""
     known = _FORM_BY_PROVIDER[provider]
     return ModelAccess(
         url=known.get_url(server),

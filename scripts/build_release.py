@@ -1,4 +1,4 @@
-"""Build the files of a release in a folder: `notes.md` from CHANGELOG.md, and the integration as a zip file.
+"""Build the files of a release in a folder: notes.md from CHANGELOG.md, and the integration as a zip file.
 
     python3 scripts/build_release.py v1.2.3 release              ends with 1 if the tag and the files do not agree
     python3 scripts/build_release.py v1.2.3 release --dry-run    also accepts a version that is still unreleased

@@ -30,7 +30,7 @@ _CORE_PAGES_URL = "https://www.home-assistant.io/integrations"
 _IOT_CLASSES = {"assumed_state", "calculated", "cloud_polling", "cloud_push", "local_polling", "local_push"}
 _INTEGRATION_TYPES = {"device", "entity", "hardware", "helper", "hub", "service", "system"}
 _QUALITY_SCALES = {"bronze", "silver", "gold", "platinum", "custom", "no_score", "internal", "legacy"}
-# Integrations that may be imported without being in the manifest: the entries of hassfest's `ALLOWED_USED_COMPONENTS`
+# Integrations that may be imported without being in the manifest: the entries of hassfest's ALLOWED_USED_COMPONENTS
 # that are needed here.
 _UNDECLARED_COMPONENTS = {
     *Platform,

@@ -23,7 +23,7 @@ TEXT_SUFFIXES = {".py", ".md", ".json", ".yaml", ".toml"}
 class ReplacedWords(NamedTuple):
     """A row of the table: the preferred word, and the parts of names that it replaces.
 
-    A part is one or more complete words of a name, in any case: `left_out` is part of `LeftOut` and `_is_left_out`. The
+    A part is one or more complete words of a name, in any case: "left_out" is part of "LeftOut" and "_is_left_out". The
     row applies to files whose path contains `path_part`.
     """
 

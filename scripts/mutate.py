@@ -30,7 +30,7 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 PACKAGE_PATH = Path("custom_components/windowed_conversation")
 MUTATED_FOLDERS = ("turn", "window")
 _MIN_CAUGHT_SHARE = 0.95
-# Exit codes of pytest: 0 if all tests passed, 1 if some failed, 2 and 4 if a test or a `conftest` cannot be imported.
+# Exit codes of pytest: 0 if all tests passed, 1 if some failed, 2 and 4 if a test or a conftest.py cannot be imported.
 _PASSED_EXIT_CODE, _FAILED_EXIT_CODES = 0, {1, 2, 4}
 # Slow tests, which run only after all others have passed.
 _SLOW_TESTS = ("test_random_histories.py", "test_work.py", "test_page.py", "test_standalone.py")

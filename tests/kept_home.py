@@ -59,7 +59,7 @@ class KeptHome:
 
     `people` are the user ids by user name, `model` is the address of the model server, and `kept_at` is the time at
     which the home was stopped, in seconds since the epoch. `storage` has Home Assistant's own files by name.
-    `responses` has what a visit with the version's own code left: the responses of `actions` and the data of `events`,
+    `responses` has what a visit with the version's own code left: the responses of actions and the data of events,
     by their names. The exports are that of the diary, and the lines of those of all memories and turns.
     """
 

@@ -4,7 +4,7 @@ from hypothesis import Phase, settings
 
 
 def pytest_configure() -> None:
-    """Replace the profile that `conftest` has loaded by one without shrinking."""
+    """Replace the profile that `conftest.py` has loaded by one without shrinking."""
     quick = [Phase.explicit, Phase.generate]
     settings.register_profile("no_shrinking", settings.get_profile("any_machine"), phases=quick)
     settings.load_profile("no_shrinking")

@@ -87,7 +87,7 @@ SELECTORS: Mapping[str, SelectorCase] = {
 
 
 def make_structure(fields: Mapping[str, Mapping[str, Any]]) -> probatio.Schema:
-    """Return the structure that Home Assistant makes from the field `structure` of `ai_task.generate_data`."""
+    """Return the structure that Home Assistant makes from the field "structure" of "ai_task.generate_data"."""
     return probatio.Schema(
         {
             (probatio.Required if field.get("required") else probatio.Optional)(

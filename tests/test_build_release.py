@@ -126,7 +126,7 @@ def test_workflow_runs_the_script_and_publishes_what_it_built() -> None:
 def test_workflow_can_be_started_by_hand_and_then_publishes_nothing() -> None:
     writing = [name for name, job in WORKFLOW["jobs"].items() if "write" in job.get("permissions", {}).values()]
 
-    # YAML takes `on` for a boolean
+    # YAML takes "on" for a boolean
     assert WORKFLOW[True].keys() == {"push", "workflow_dispatch"}
     assert writing == ["publish"]
     assert WORKFLOW["permissions"] == {"contents": "read"}

@@ -28,7 +28,7 @@ from custom_components.windowed_conversation.sensor import COST_SENSORS, MEMORY_
 from .documents import DOCS, blocks, column, links, section, table
 from .repository_files import ACTIONS, ICONS, MANIFEST, PACKAGE, REPOSITORY, TEXTS, calls, syntax
 
-# The rules by tier, from hassfest's `ALL_RULES` (script/hassfest/quality_scale.py).
+# The rules by tier, from hassfest's ALL_RULES (script/hassfest/quality_scale.py).
 RULES_BY_TIER = {
     "bronze": (
         "action-setup",

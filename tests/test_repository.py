@@ -67,7 +67,7 @@ HIDDEN = {".ci", ".github"}
 SILENT_STEPS = {"reauth", "local", "openai", "gemini", "anthropic"}
 SILENT_AGENT_STEPS = {"user", "reconfigure"}
 SILENT_REPAIR_STEPS = {"delete", "keep", "settings"}
-# Abort reasons raised by Home Assistant's own flow code (`_async_abort_entries_match`).
+# Abort reasons raised by Home Assistant, in `homeassistant.config_entries.ConfigFlow._async_abort_entries_match`.
 INHERITED_ABORTS = {"already_configured"}
 
 REGISTRIES = re.compile(

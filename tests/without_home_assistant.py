@@ -27,7 +27,7 @@ _in_loop: Any = pytest_asyncio.fixture
 
 
 def pytest_configure() -> None:
-    """Make Home Assistant impossible to import, and the integration's folders importable without its `__init__`."""
+    """Make Home Assistant impossible to import, and the integration's folders importable without its `__init__.py`."""
     for name in ("homeassistant", "probatio", "voluptuous"):
         sys.modules[name] = None  # type: ignore[assignment]
     package = ModuleType(PACKAGE)

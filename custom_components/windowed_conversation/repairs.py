@@ -45,7 +45,10 @@ class IssueFlow(RepairsFlow):
 
 
 class FileFlow(IssueFlow):
-    """Asks whether to delete or to keep a file. Home Assistant shows `confirm` while the integration is not loaded."""
+    """Asks whether to delete or to keep a file.
+
+    While the integration is not loaded, Home Assistant shows the step "confirm" of its own flow instead.
+    """
 
     def __init__(self, delete: FileChange, keep: FileChange) -> None:
         self._delete = delete

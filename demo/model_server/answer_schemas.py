@@ -15,7 +15,7 @@ from .wire import Prompt
 _MARK = "JSON schema"
 _SCHEMA_PATTERN = re.compile(r"[^\n{]*(\{.*\})\s*", re.DOTALL)
 
-# The shapes of servers that treat a schema differently; see `shapes`.
+# The shapes of servers that treat a schema differently; see `shapes.py`.
 _REFUSING, _IGNORING_PARAMETER, _IGNORING = "refuses_schema", "ignores_schema_parameter", "ignores_schema"
 _FENCING, _BREAKING, _MISTYPING = "fenced_json", "broken_json", "wrong_type"
 

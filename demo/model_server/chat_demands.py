@@ -48,7 +48,7 @@ def add_demanded_fields(call: dict[str, Any], reply: Reply, at: int) -> dict[str
 
 
 def build_reasoning_details(reply: Reply) -> list[dict[str, Any]]:
-    """Return the fragments of `reasoning_details`; the list is empty if this server does not write the field."""
+    """Return the fragments of "reasoning_details"; the list is empty if this server does not write the field."""
     if find_demand(reply.shapes) != "openrouter":
         return []
     head = {"format": "google-gemini-v1", "index": 0}

@@ -8,7 +8,7 @@
                                 "models": [...], "strict": bool,
                                 "key": text or null, "context_size": tokens or null}
     DELETE /control            as started: settings, no fault, no script, empty log, empty prompt cache
-    GET    /control/requests   the log, oldest first, as `request_log.Record`
+    GET    /control/requests   the log, oldest first, as `request_log.RequestRecord`
     DELETE /control/requests   empties the log
 
 An invalid change gets a 400 response with {"error": sentence}, and changes nothing.

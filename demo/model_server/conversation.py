@@ -122,7 +122,7 @@ class Conversation:
         return [[ToolResult(call, results.get(call.id, "")) for call in turn.calls] for turn in since if turn.calls]
 
     def find_tool(self, suffix: str) -> str | None:
-        """Return the full name of the offered tool with this name after an optional namespace (`intent__`), or None."""
+        """Return the full name of the offered tool with this name after an optional namespace ("intent__"), or None."""
         return next((name for name in self.tool_names if name.split("__")[-1] == suffix), None)
 
 

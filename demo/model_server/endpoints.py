@@ -106,7 +106,7 @@ class Endpoints:
         *,
         for_answer: bool = False,
     ) -> Handler:
-        """Return a handler that calls `respond`, logs the request and its outcome, and responds to refusals."""
+        """Return a handler that calls `work`, logs the request and its outcome, and responds to refusals."""
 
         async def handler(http: web.Request) -> web.StreamResponse:
             wire = wires(http)

@@ -24,7 +24,7 @@ _DEFAULT_MIN_TOKENS = 2048
 
 
 class GeminiContentFormat(WireFormat):
-    """The format of `generateContent` and `streamGenerateContent`; the URL may contain the model and the key."""
+    """The format of "generateContent" and "streamGenerateContent"; the URL may contain the model and the key."""
 
     name = "gemini"
 
@@ -94,7 +94,7 @@ class GeminiContentFormat(WireFormat):
 
 
 def build_count_body(prompt: Prompt) -> dict[str, Any]:
-    """Return the response body of `countTokens`."""
+    """Return the response body of "countTokens"."""
     size = estimate_tokens(prompt.cache_bytes)
     return {"totalTokens": size, "promptTokensDetails": [{"modality": "TEXT", "tokenCount": size}]}
 

@@ -80,7 +80,7 @@ def _parse_call(call: dict[str, Any], call_id: str) -> Call:
 
 
 def _format_response(response: dict[str, Any]) -> str:
-    """Return the function's response as text; the API defines a meaning only for the keys `output` and `error`."""
+    """Return the function's response as text; the API defines a meaning only for the keys "output" and "error"."""
     said = response.get("response")
     if isinstance(said, dict) and said.keys() == {"output"}:
         said = said["output"]

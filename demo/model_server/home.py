@@ -2,7 +2,7 @@
 
 It only looks up states that the request does not contain. Its answers about states are in `home_questions`.
 
-Tools are found by the end of their name among the offered ones (`intent__HassTurnOn`); none is assumed to exist.
+Tools are found by the end of their name among the offered ones ("intent__HassTurnOn"); none is assumed to exist.
 """
 
 import re

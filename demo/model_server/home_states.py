@@ -2,8 +2,8 @@
 
 [CONTEXT: time: ...; states: Kitchen: Lamp=on 60%, Door=open (changed) | not listed: 3 light on | rest off, closed]
 
-An agent may write the list into the system prompt instead, below "## States". Results of `get_states` have the same
-form. The entities, with their domains and areas, are in the overview in the system prompt, see `home_overview`.
+An agent may write the list into the system prompt instead, below "## States". Results of "get_states" have the same
+form. The entities, with their domains and areas, are in the overview in the system prompt, see `home_overview.py`.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence

@@ -24,7 +24,7 @@ from .wire import Frame, Prompt, Reply, WireFormat, get_bearer_token, get_object
 
 
 class ResponsesFormat(WireFormat):
-    """The format of `POST /v1/responses`. Nothing is stored, even if the request sets `store`."""
+    """The format of `POST /v1/responses`. Nothing is stored, even if the request sets "store"."""
 
     name = "openai_responses"
 

@@ -16,7 +16,7 @@ type AnswerPlan = Callable[[re.Match[str], Conversation], Answer]
 class Rule:
     """Applies if the complete message matches, and the last assistant text ends with `after_text` (None: always).
 
-    The plan is called again after each round of tool results, which it finds in `Conversation.rounds`.
+    The plan is called again after each round of tool results, which it finds in `Conversation.tool_rounds`.
     """
 
     pattern: re.Pattern[str]

@@ -1,4 +1,4 @@
-"""Answers defined by a test: `server.script(call("HassTurnOn", name="hall light"), words("Done."))`.
+"""Answers defined by a test: `ModelServer.script(call("HassTurnOn", name="hall light"), words("Done."))`.
 
 Each argument is one answer; `words("One moment. ") + call("HassTurnOn", name="hall light")` both speaks and calls.
 """
@@ -23,7 +23,7 @@ def thought(text: str) -> Answer:
 
 
 def call(tool: str, /, **arguments: Any) -> Answer:
-    """Return an answer that calls the tool with this name, which has no namespace (`intent__`)."""
+    """Return an answer that calls the tool with this name, which has no namespace ("intent__")."""
     return Answer(calls=(Call(tool, arguments),))
 
 

@@ -22,7 +22,7 @@ _CALL_SHAPES: dict[str, str] = {
     "no_id": "each call whole, the id missing",
     "empty_id": "each call whole, the id an empty string",
 }
-# Chat Completions servers that require their own fields to be returned, or that refuse them; see `chat_demands`.
+# Chat Completions servers that require their own fields to be returned, or that refuse them; see `chat_demands.py`.
 DEMAND_SHAPES: dict[str, str] = {
     "deepseek": "as DeepSeek: thinks, and refuses an assistant message without `reasoning_content`",
     "openrouter": "as Gemini 3 at OpenRouter: refuses its calls without their `reasoning_details`",
@@ -73,7 +73,7 @@ def build_whole_calls(calls: Iterable[Call], shapes: Sequence[str]) -> list[dict
 
 
 def iter_call_deltas(calls: Sequence[Call], shapes: Sequence[str]) -> Iterator[list[dict[str, Any]]]:
-    """Yield the list for `delta.tool_calls` of each chunk."""
+    """Yield the list for "tool_calls" in the "delta" of each chunk."""
     shape = next((shape for shape in shapes if shape in _CALL_SHAPES), "openai")
     match shape:
         case "openai":

@@ -1,6 +1,6 @@
 """The scripted model's skills that need no tools: it asks questions, tells stories, thinks aloud and repeats text.
 
-`facts` has its knowledge; `home`, `lists` and `memory` have its use of tools.
+`facts` has its knowledge; `home`, `orders` and `memory` have its use of tools.
 """
 
 from itertools import cycle

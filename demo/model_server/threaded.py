@@ -11,7 +11,7 @@ from .server import ModelServer
 
 @contextmanager
 def serve_in_thread(**options: Any) -> Iterator[ModelServer]:
-    """Run a server with options for `ModelServer`; use only its `url` and `control_url`, or read its attributes.
+    """Run a server with options for `ModelServer`. Only its attributes may be used.
 
     Raises the errors of `ModelServer.start`.
     """

@@ -59,7 +59,7 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """An answer and the data sent with it. `id` is hexadecimal; `figures` are the false counts for `misreported`."""
+    """An answer and the data sent with it. `id` is hexadecimal; `figures` are the false counts for "misreported"."""
 
     prompt: Prompt
     answer: Answer

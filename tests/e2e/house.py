@@ -73,7 +73,7 @@ class House:
         return found
 
     async def sensor(self, key: str) -> str:
-        """Return the state of the agent's sensor with this key, such as `window_tokens`."""
+        """Return the state of the agent's sensor with this key, such as "window_tokens"."""
         return await self.get_state(self.sensors[key])
 
     async def get_sensor_attributes(self, key: str) -> Json:

@@ -105,7 +105,7 @@ def _never_blocks(store_path: Path, disable_block_async_io: None, monkeypatch: p
     """Fail the test if Home Assistant's detector reports a blocking call in the event loop, with all checks enabled."""
     monkeypatch.setattr(block_async_io, "_IN_TESTS", False)
     block_async_io.enable()
-    # `caplog` is not used here, because Home Assistant's test harness would then log all debug messages.
+    # pytest's caplog is not used here, because Home Assistant's test harness would then log all debug messages.
     told = BufferingHandler(sys.maxsize)
     DETECTOR.addHandler(told)
     yield

@@ -1,4 +1,4 @@
-"""A check that a flow step has its texts in `translations/en.json`; `test_repository` checks their style."""
+"""A check that a flow step has its texts in `translations/en.json`; `test_repository.py` checks their style."""
 
 from collections.abc import Iterator
 import json

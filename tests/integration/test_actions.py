@@ -449,7 +449,7 @@ async def test_response_names_what_was_changed(home: HomeAssistant, entry: MockC
 
 @pytest.fixture
 async def two_agents(set_up: SetUpFn, say: SayFn) -> None:
-    """Set up two agents that both have a conversation `test`; that of the second one is newer."""
+    """Set up two agents that both have a conversation "test"; that of the second one is newer."""
     await set_up()
     await set_up()
     await say("the word is pelican")

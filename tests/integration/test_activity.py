@@ -38,7 +38,7 @@ async def _recorder(hass: HomeAssistant, async_test_recorder: Any) -> AsyncItera
 def speak(home: HomeAssistant) -> SayFn:
     """Return a function that says something to the agent.
 
-    Unlike `say`, it writes nothing as if Home Assistant stopped, because that would stop the recorder.
+    Unlike `SayFn` elsewhere, it writes nothing as if Home Assistant stopped, because that would stop the recorder.
     """
 
     async def speak(text: str, context: Context | None = None) -> ConversationResult:

@@ -324,7 +324,7 @@ async def test_issue_says_what_can_be_done_while_the_integration_is_not_loaded(
 
     form = await flows.async_init(DOMAIN, context={"issue_id": ISSUE})
 
-    # A fixture in `conftest` also checks that the form's translations exist.
+    # A fixture in `conftest.py` also checks that the form's translations exist.
     assert (form["type"], form["step_id"]) == (FlowResultType.FORM, "confirm")
 
 

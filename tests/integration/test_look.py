@@ -55,7 +55,7 @@ PICTURE = draw()
 
 
 class Snapshots(Camera):
-    """A camera that gives the same picture each time. `on` is whether it is on."""
+    """A camera that gives the same picture each time."""
 
     def __init__(self, name: str, picture: bytes | None = PICTURE, unique_id: str | None = None) -> None:
         super().__init__()

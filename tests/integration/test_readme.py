@@ -13,7 +13,7 @@ from tests.documents import DOC_PAGES, DOCS, blocks
 
 from .conftest import AGENT, SetUpFn
 
-# `test_last_night` runs the examples of this page separately.
+# `test_last_night.py` runs the examples of this page separately.
 BY_THEMSELVES = DOCS / "troubleshooting.md"
 # Duplicates are removed, because one example is on two pages.
 SHOWN = dict.fromkeys(block for page in DOC_PAGES if page != BY_THEMSELVES for block in blocks(page, "yaml"))

@@ -46,7 +46,7 @@ async def counting(home: HomeAssistant, set_up, model_server, say: SayFn) -> Moc
 
 
 async def say_two_words(say: SayFn) -> None:
-    """Add two exchanges to the conversation `test`."""
+    """Add two exchanges to the conversation "test"."""
     for word in ("pelican", "heron"):
         await say(f"the word is {word}")
 

@@ -31,7 +31,7 @@ def text(content: str) -> bytes:
 
 
 def fragment(arguments: Any, name: Any = None, **fields: Any) -> bytes:
-    """Return the event of a fragment of a tool call; `fields` are `index` and `id`, which are omitted by default."""
+    """Return the event of a fragment of a tool call; `fields` are "index" and "id", which are omitted by default."""
     function = {"arguments": arguments} if name is None else {"name": name, "arguments": arguments}
     return chunk({"tool_calls": [{**fields, "type": "function", "function": function}]})
 

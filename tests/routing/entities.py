@@ -67,7 +67,7 @@ class Fixture(Entity):
 
 
 def word(value: object) -> str:
-    """Return the last part of a text, such as an enum member's name: `cover.CoverDeviceClass.BLIND` becomes `BLIND`."""
+    """Return the last part of a text, such as an enum member's name: "cover.CoverDeviceClass.BLIND" becomes "BLIND"."""
     return str(value).rpartition(".")[2]
 
 

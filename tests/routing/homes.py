@@ -32,7 +32,7 @@ SHOPPING_LIST = "shopping_list"
 
 @dataclass(frozen=True, slots=True)
 class HomePlan:
-    """The plan of a home. A person's place is a zone's name, `home` or `not_home`; each satellite is in an area."""
+    """The plan of a home. A person's place is a zone's name, "home" or "not_home"; each satellite is in an area."""
 
     specs: tuple[Spec, ...]
     areas: Mapping[str, tuple[str, str | None]] = field(default_factory=dict)

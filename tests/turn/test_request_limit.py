@@ -32,7 +32,7 @@ def one_at_a_time(question: Question) -> Question:
 
 @pytest.fixture
 def start(question: Question) -> Start:
-    """Return a function that starts a turn in a separate conversation; its arguments are similar to those of `take`."""
+    """Return a function that starts a turn in a separate conversation."""
 
     def start(
         text: str, *, asked: Question | None = None, home: Home | None = None, **limits: Any

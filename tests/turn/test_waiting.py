@@ -72,7 +72,7 @@ def headers(delay: float, answer: list[bytes]) -> tuple[float, list[Piece]]:
 
 
 def begun(delay: float, answer: list[bytes]) -> tuple[float, list[Piece]]:
-    """Send the first event of the answer at once (such as `response.in_progress`), and the others after the delay."""
+    """Send the first event of the answer at once (such as "response.in_progress"), and the others after the delay."""
     return 0, [answer[0], Pause(delay), *answer[1:]]
 
 

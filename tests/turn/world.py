@@ -77,7 +77,7 @@ class Ear:
         return "".join(delta.text for delta in self.heard if isinstance(delta, ReasoningDelta))
 
     async def add_deltas(self, deltas: AsyncIterator[ReplyDelta]) -> AsyncGenerator[Message]:
-        """See `Reply.add`."""
+        """See `Reply.add_deltas`."""
         text, running = "", dict[str, tuple[ToolCall, asyncio.Task[str]]]()
         try:
             async for delta in deltas:

@@ -41,7 +41,7 @@ def round_places(exchange: list[Message]) -> list[int]:
 
 
 def _stub(result: Message, whole: Message) -> Message:
-    """Return the stub of a result of `turn_on` with area "kitchen", whose text before any cut consists of x only."""
+    """Return the stub of a result of "turn_on" with area "kitchen", whose text before any cut consists of x only."""
     words = whole.content if len(whole.content) <= 100 else "x" * 100 + "…"
     size = f"{cost((whole,))} tokens, beginning with {words}"
     stub = replace(result, content=f'[Shortened result of turn_on {{"area":"kitchen"}}: {size}]')

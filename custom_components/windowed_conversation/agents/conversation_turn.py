@@ -60,7 +60,7 @@ class ConversationTurn:
     `stats_before` and `stats_after` are the statistics of the window at the start and after the turn. `intents` is set
     once a local answer was tried. If a model was asked, `prompt_fingerprints` holds the fingerprints of the system
     prompt, and `live_context` the live context. `attributes` name the agent that answered and earlier failures, see
-    `answer_attributes`.
+    `turn_report.build_answer_attributes`.
     """
 
     agent: Agent

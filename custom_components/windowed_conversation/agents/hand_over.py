@@ -40,7 +40,7 @@ from .conversation_turn import ConversationTurn
 _LOGGER = logging.getLogger(__name__)
 
 # In seconds after the input. The player of a satellite ends a stream after 30 seconds without a byte, which a filler
-# may have begun (`audio_reader.cpp` of ESPHome).
+# may have begun (ESPHome's audio_reader.cpp).
 HAND_OVER_SECONDS = 25.0
 
 # In seconds. The answer to a question of ours is expected for this long.

@@ -140,7 +140,7 @@ def async_store_record(
 ) -> None:
     """Pass a record to the writer thread, with the content that the agent's record level allows, if `words` is given.
 
-    `started_at` is the start of the turn or the summary, in seconds on the monotonic clock.
+    `started` is the start of the turn or the summary, in seconds on the monotonic clock.
     """
     store, level = async_get_store(agent.hass), agent.config.record
     if store is None or level is RecordLevel.OFF:
@@ -154,7 +154,7 @@ def complete_record(
 ) -> TurnRecord:
     """Return a record completed with its requests and, if `words` is given, the text with all tool calls.
 
-    `started_at` is the start of the turn, in seconds on the monotonic clock.
+    `started` is the start of the turn, in seconds on the monotonic clock.
     """
     requests = tuple([_build_request_record(each, started, has_text=words is not None) for each in attempts])
     tools = tuple(dict.fromkeys([name for each in requests for name in each.called]))

@@ -277,7 +277,7 @@ class AgentStore:
         return self._running_deletions > 0 or time.monotonic() - (time.time() - began) <= self._forgotten_at
 
     async def async_pause_writes(self) -> None:
-        """Bring the file up to date for a copy, and pause writes until `writer.release`."""
+        """Bring the file up to date for a copy, and pause writes until `StoreWriter.resume_writing`."""
         if not await self._hass.async_add_executor_job(self.writer.pause_writing, _PAUSE_WRITES_TIMEOUT):
             _LOGGER.warning("The backup may lack what was remembered last")
 

@@ -43,7 +43,7 @@ _HTTP_CLIENTS_KEY: HassKey[dict[type[Any], Any]] = HassKey(f"{DOMAIN}_http_clien
 # sooner than most people speak again.
 _POOL_LIMITS = httpx2.Limits(max_keepalive_connections=32, keepalive_expiry=120)
 
-# The folders of `providers` for accounts that do not use one of OpenAI's formats.
+# The folders of `providers/` for accounts that do not use one of OpenAI's formats.
 _FOLDER_BY_PROVIDER = {const.PROVIDER_ANTHROPIC: "anthropic", const.PROVIDER_GEMINI: "gemini"}
 
 # The limits of the stored model list: ten times as many models as a router offers, and ids that a person can still tell

@@ -164,7 +164,7 @@ class ModelCalibrations:
 
     @callback
     def learn_usage(self, request: Request, usage: Usage, exact: ExactCounter | None = None) -> None:
-        """Update the calibration with the usage that a provider reported for a request, see `OnUsage`.
+        """Update the calibration with the usage that a provider reported for a request.
 
         The usage is compared with the count of `exact`, or with the estimate if that is None. Requests that forbid tool
         calls are ignored, because the server may not read the tools of such a request. So are those with pictures or a

@@ -35,7 +35,8 @@ from ..turn.reply import ReplyDelta
 from ..window import MAX_TAG_LENGTH, Message, ToolCall
 from .errors import format_next_sentence
 
-# Agent ids of answers that a pipeline gives by itself, before it asks an agent (`assist_pipeline/default_pipeline.py`).
+# Agent ids of answers that a pipeline gives by itself, before it asks an agent, see
+# `homeassistant.components.assist_pipeline.default_pipeline`.
 _PIPELINE_AGENTS = (HOME_ASSISTANT_AGENT, "sentence_trigger")
 # The name of the external tool call that shows the sources of an answer.
 WEB_SEARCH_TOOL = "web_search"

@@ -33,8 +33,8 @@ _LOGGER = logging.getLogger(__name__)
 # In seconds after the input. A person who hears nothing for longer asks again.
 FILLER_SECONDS = 4.0
 
-# Text-to-speech starts after more than 60 characters (`STREAM_RESPONSE_CHARS` of `assist_pipeline`), and speaks a
-# sentence at once if a blank line follows. Spaces count, and are not spoken.
+# Text-to-speech starts after more than 60 characters, and speaks a sentence at once if a blank line follows. Spaces
+# count, and are not spoken. See `homeassistant.components.assist_pipeline.default_pipeline.STREAM_RESPONSE_CHARS`.
 _MIN_CHARS = 61
 _ENDING = "\n\n"
 _MAX_SENTENCE_CHARS = 200

@@ -43,7 +43,8 @@ _LOGGER = logging.getLogger(__name__)
 # Takes an input and the text that a wildcard captured in it. Returns the reason to reject the match, or None.
 type MatchRule = Callable[[HomeAssistant, ConversationInput, str], Awaitable[RouteReason | None]]
 
-# The value of `AssistSatelliteEntityFeature.ANNOUNCE`, copied to avoid importing the component's dependencies.
+# The value of `homeassistant.components.assist_satellite.const.AssistSatelliteEntityFeature.ANNOUNCE`, copied to avoid
+# importing the component's dependencies.
 _ANNOUNCE_FEATURE = 1
 
 _RUNNING_TIMER_INTENTS = (

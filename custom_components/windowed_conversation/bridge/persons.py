@@ -93,7 +93,7 @@ async def async_state_at(hass: HomeAssistant, place: str, language: str) -> str 
 async def async_build_place_replacer(
     hass: HomeAssistant, language: str, result: RecognizeResult
 ) -> Callable[[RecognizeResult], bool]:
-    """Return a function for use as `intent_filter`. It replaces places with states and filters out no result."""
+    """Return a filter of results for hassil. It replaces places with states and filters out no result."""
     states = {entity.text: await async_state_at(hass, entity.text, language) for entity in _places(result)}
 
     def replace_states(result: RecognizeResult) -> bool:

@@ -30,7 +30,7 @@ _STATES_TOOL = ("homeassistant", _STATES_TOOL_NAME)
 _CLOCK_TOOL = ("llm", "GetDateTime")
 _STATES_TOOL_PROMPT: str = getattr(home_llm, "DYNAMIC_CONTEXT_PROMPT", "")
 
-# The keywords that contain schemas and never make a schema narrower when these become wider, unlike `oneOf` and `not`.
+# The keywords that contain schemas and never make a schema narrower when these become wider, unlike "oneOf" and "not".
 _MAP_KEYWORDS = ("properties", "patternProperties")
 _LIST_KEYWORDS = ("anyOf", "allOf", "prefixItems")
 _SINGLE_KEYWORDS = ("items", "additionalProperties")

@@ -1,4 +1,4 @@
 """Forms of an account, its options and its agents: flow steps, fields, sections and suggested names.
 
-Home Assistant loads them through `config_flow` at the top level of the package.
+Home Assistant loads them through `config_flow.py` at the top level of the package.
 """

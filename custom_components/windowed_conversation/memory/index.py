@@ -268,7 +268,7 @@ def _write_index_entry(
     *,
     command: str | None = None,
 ) -> None:
-    """Add the text and search words of a row to the index, or apply an FTS5 command such as `delete_rows` to them."""
+    """Add the text and search words of a row to the index, or apply an FTS5 command such as "delete" to them."""
     text, search_words = texts
     terms = words.build_index_terms(text)
     # facts are few and short, so the beginnings and ends of their words are indexed as well

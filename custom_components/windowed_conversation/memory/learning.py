@@ -40,8 +40,8 @@ class ProvedQuote(NamedTuple):
 def prove_quotes(found: object, said: Sequence[str], language: str) -> tuple[ProvedQuote, ...]:
     """Return the quotes that one person said in their turns, and that state a lasting fact.
 
-    `found` is a model's list of objects with the `number` of a turn (from 1), a `quote` from it, the `subject` of a
-    quote that begins with a pronoun, and other `words` for searches; other data proves nothing. A quote is widened to
+    `found` is a model's list of objects with the "number" of a turn (from 1), a "quote" from it, the "subject" of a
+    quote that begins with a pronoun, and other "words" for searches; other data proves nothing. A quote is widened to
     whole clauses, so that nothing is cut off that changes its meaning. A clause is refused if it is too long, a
     question, a request, part of a game, a story or a report, a guess, a wish, a plan, about the assistant, or a secret,
     or if nothing in it says that it lasts. `language` is a code without a region. Blocks on disk I/O.

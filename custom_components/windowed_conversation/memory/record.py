@@ -46,7 +46,7 @@ _SELECT_TURNS = """
     SELECT row, id, at, figures, EXISTS (SELECT 1 FROM record_words WHERE record_words.turn = turn_record.row)
     FROM turn_record
 """
-# Home Assistant adds a namespace to the names of some tools (`intent__HassTurnOn`).
+# Home Assistant adds a namespace to the names of some tools ("intent__HassTurnOn").
 _TOOL_CONDITION = """
     EXISTS (
         SELECT 1 FROM json_each(figures, '$.tools')
@@ -252,7 +252,7 @@ class TurnRecords:
     def export(self, query: TurnListQuery) -> Iterator[str]:
         """Yield the turns that meet the conditions as JSON lines, newest first, without a limit.
 
-        Each line is either a turn (kind `turn_record`) or a text (kind `content`). Requests of turns refer to texts by
+        Each line is either a turn (kind "turn_record") or a text (kind "content"). Requests of turns refer to texts by
         id; the line of a text precedes the first turn that refers to it.
         """
         exported: set[int] = set()

@@ -79,7 +79,7 @@ class Fact:
     search_words: str | None = None
 
 
-# The `source` of a fact that was learned from a conversation instead of told.
+# The `Fact.source` of a fact that was learned from a conversation instead of told.
 LEARNED_SOURCE = "learned"
 
 
@@ -258,9 +258,9 @@ class RequestRecord:
     """A request to a model, successful or not.
 
     `began` is in seconds since the start of the turn; `duration`, `first_byte` and `first_token` are in seconds since
-    the start of the request. `agent` is the id of the agent whose model was used, `purpose` is `answer`, `summary` or
-    `compaction`, `parameters` is a JSON object, and `finish` is the provider's own finish reason. `prompt` and
-    `tool_names` are fingerprints of the system prompt and the tool list, or None if there was none; `called` contains
+    the start of the request. `agent` is the id of the agent whose model was used, `purpose` is "answer", "summary" or
+    "compaction", `parameters` is a JSON object, and `finish` is the provider's own finish reason. `prompt` and
+    `tools` are fingerprints of the system prompt and the tool list, or None if there was none; `called` contains
     the names of the called tools. `error` is the class of the error, and `usage` is None if none was reported. `sent`
     is stored only at level `full`, and read only with a single turn.
     """
@@ -323,12 +323,11 @@ class TurnText:
 class TurnRecord:
     """A finished turn, or a summary: its route is `summary` and its `cause` the id of the preceding turn.
 
-    `id` sorts by time. `time` is the start in seconds since the epoch; `first_token` and `duration` are in seconds
-    since the start, as is `recognition`, when Home Assistant's sentences had been tried. `error` is the class of the
-    error and `message` its text for the log. `answered_by` is the id of
-    the agent that answered. `failed_tool_calls` is the number of tool calls that returned an error. `cost` is a decimal
-    number of US dollars, or None if it is unknown. `words` are stored only at level `full`, and read only with a
-    single turn.
+    `id` sorts by time. `at` is the start in seconds since the epoch; `first_token` and `duration` are in seconds since
+    the start, as is `recognition`, when Home Assistant's sentences had been tried. `error` is the class of the error
+    and `message` its text for the log. `answered_by` is the id of the agent that answered. `failed_tool_calls` is the
+    number of tool calls that returned an error. `cost` is a decimal number of US dollars, or None if it is unknown.
+    `words` are stored only at level `full`, and read only with a single turn.
     """
 
     id: str

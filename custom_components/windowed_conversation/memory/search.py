@@ -44,7 +44,7 @@ _MONTH_SECONDS = 30 * 86_400.0
 
 # The least share of the weight of a question's words that a memory needs in order to be relevant: a fact and a turn for
 # a question, either for another sentence, and a fact for a sentence of command words only. Measured with
-# `benchmarks.recalled` and `benchmarks.memory`.
+# `benchmarks/recalled.py` and `benchmarks/memory.py`.
 _MIN_FACT_SHARE = 0.12
 _MIN_TURN_SHARE = 0.25
 _MIN_COMMAND_SHARE = 0.5
@@ -76,7 +76,7 @@ _SELECT_LISTED = """
 def build_visibility_condition(kind: MemoryKind, row: str) -> str:
     """Return the SQL condition for rows of a table that a person may see: the person's own and the home's.
 
-    Its parameters are `person` and `private`. An unknown speaker owns nothing. A shared window gets no private facts,
+    Its parameters are ":person" and ":private". An unknown speaker owns nothing. A shared window gets no private facts,
     and nothing from a person's turns and summaries.
     """
     return f"({row}.person IS NULL OR ({row}.person = :person AND {_OWN_CONDITION_BY_KIND[kind].format(row=row)}))"

@@ -1,7 +1,8 @@
 """Exports memory as JSON lines, and imports them. Forgotten memories are exported without text, and stay forgotten.
 
 Ids and existing rows do not change. If another row already has the id, the imported row gets a new id and keeps the old
-one as its origin. A large import is not indexed, because indexing would take most of the time; `reindex` does it.
+one as its origin. A large import is not indexed, because indexing would take most of the time; `Memory.reindex` indexes
+it.
 """
 
 from collections import Counter

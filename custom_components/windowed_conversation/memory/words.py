@@ -120,9 +120,8 @@ class SearchTerms:
     """The terms of a search: words, beginnings of words, parts of long words, and beginnings and ends of words.
 
     `distinctive_words` are the words, without numbers, that neither occur in commands to the home nor in the name of
-    the speaker.
-    `pieces_by_word` has the parts, the beginning and the end of each word, the latter two with a space as their limit.
-    `is_personal` is True for a question with "I" or "my".
+    the speaker. `pieces_by_word` has the parts, the beginning and the end of each word, the latter two with a space as
+    their limit. `is_personal` is True for a question with "I" or "my".
     """
 
     words: tuple[str, ...]

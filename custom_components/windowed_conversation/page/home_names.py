@@ -97,7 +97,7 @@ class HomeNames:
         return Target(areas[0].name, area_id=areas[0].id) if len(areas) == 1 else None
 
     def is_same(self, result: RecognizeResult, command: Command, target: Target | None) -> bool:
-        """Return whether Home Assistant's match has the same result as the tool call, if the target has its `alias`.
+        """Return whether Home Assistant's match has the same result as the tool call, if the target has its alias.
 
         Of a call without known arguments only the intent is compared.
         """

@@ -216,7 +216,7 @@ class Decoder(ABC):
         self._usage: Usage | None = None
         # The server's finish reason, see `sanitize_finish_reason`.
         self._native_reason = ""
-        # The server's description of itself, see `AnswerDone.server`.
+        # The server's description of itself, see `AnswerDone.server_identity`.
         self._server = ""
         self._text_joiner = SurrogateJoiner()
         self._reasoning_joiner = SurrogateJoiner()

@@ -182,7 +182,7 @@ def drop_none(**fields: Any) -> dict[str, Any]:
 def native_value(message: Message | None, provider: str, model: str) -> Any:
     """Return the residue on a message if this provider and model produced it, else None.
 
-    Residue is data such as signatures that no other model can use, see `Finished`.
+    Residue is data such as signatures that no other model can use, see `AnswerDone`.
     """
     native = message.native if message else None
     return native.value if native and (native.provider, native.model) == (provider, model) else None

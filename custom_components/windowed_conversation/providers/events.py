@@ -219,7 +219,7 @@ class FinishReason(StrEnum):
 class AnswerDone:
     """The terminal marker of a stream that ended successfully.
 
-    `native_reason` is the provider's own finish reason, or `other` if that is unknown. `native_value` is a JSON value
+    `native_reason` is the provider's own finish reason, or "other" if that is unknown. `native_value` is a JSON value
     that only the same provider and model can use when it is sent back (signatures, encrypted reasoning), or None.
     `native_tokens` is its size when it is sent back; None if that equals the reasoning tokens of the usage.
     `turn_value` replaces `native_value` until the turn ends, or is None: it also has the results of web searches.
@@ -315,7 +315,7 @@ class SupportsContextSize(Protocol):
     async def fetch_context_tokens(self, model: str, server: str) -> int | None:
         """Return the context size of the loaded model in tokens, or None if the server does not say.
 
-        `server_identity` identifies the server that answered, see `AnswerDone`. Raises `ProviderError`.
+        `server` identifies the server that answered, see `AnswerDone.server_identity`. Raises `ProviderError`.
         """
 
 

@@ -36,7 +36,7 @@ class ReasoningStyle(StrEnum):
     """The parameter by which a request controls a model's reasoning.
 
     UNKNOWN: it is not known whether the model reasons or has such a parameter. NONE: the model cannot reason. EFFORT:
-    `reasoning.effort` (OpenAI). ADAPTIVE: adaptive thinking and an effort (Anthropic). BUDGET: a number of tokens
+    "reasoning.effort" (OpenAI). ADAPTIVE: adaptive thinking and an effort (Anthropic). BUDGET: a number of tokens
     (Anthropic before adaptive thinking, Gemini 2.5). LEVEL: a thinking level (Gemini 3).
     """
 
@@ -52,7 +52,7 @@ class Caching(StrEnum):
     """The parameters by which a request controls the provider's prompt cache.
 
     AUTOMATIC: none, because the cache finds identical prefixes by itself. KEY: a key that groups similar requests.
-    RETENTION: the key and `prompt_cache_retention` (OpenAI before 5.6). OPTIONS: the key and `prompt_cache_options`
+    RETENTION: the key and "prompt_cache_retention" (OpenAI before 5.6). OPTIONS: the key and "prompt_cache_options"
     (OpenAI from 5.6). BREAKPOINTS: cache marks in the request (Anthropic).
     """
 
@@ -68,7 +68,7 @@ class ModelProfile:
     """Facts about a model. The defaults suit any compatible server.
 
     `context_tokens` is the maximum number of tokens that it reads, and `output_tokens` the maximum that it writes; None
-    if unknown. `sampling`: whether it accepts a temperature and `top_p`. `efforts` are the accepted efforts in
+    if unknown. `sampling`: whether it accepts a temperature and "top_p". `efforts` are the accepted efforts in
     ascending order, or all of them if that is unknown; `default` is the approximate effort if the request does not
     specify one. `images`: whether it accepts images and PDFs. `context_editing`: whether its provider can clear old
     tool results (Anthropic). `answer_schemas`: whether it accepts a parameter with the JSON schema of its answer.
@@ -149,7 +149,7 @@ _BUDGET, _LEVEL = ReasoningStyle.BUDGET, ReasoningStyle.LEVEL
 _AUTOMATIC, _CACHE_KEY, _BREAKPOINTS = Caching.AUTOMATIC, Caching.KEY, Caching.BREAKPOINTS
 
 _OLD_GPT: dict[str, Any] = {"sampling": True, "images": False, "answer_schemas": False, "web_search": False}
-# The first matching pattern applies. The models that refuse a temperature, `prompt_cache_retention` or a web search are
+# The first matching pattern applies. The models that refuse a temperature, "prompt_cache_retention" or a web search are
 # taken from Home Assistant's own integration (components/openai_conversation/const.py and entity.py, 2026.11).
 _OPENAI = (
     _make_family(r"gpt-(5\.6|6)", _EFFORT, Caching.OPTIONS, sampling=False),
@@ -195,8 +195,9 @@ _EFFORTS_FROM_MINIMAL = (Effort.MINIMAL, Effort.LOW, Effort.MEDIUM, Effort.HIGH)
 _EFFORTS_FROM_LOW = (Effort.LOW, Effort.MEDIUM, Effort.HIGH)
 
 # The efforts that reasoning models accept; the first matching pattern applies. Taken from Home Assistant's own
-# integration: components/openai_conversation/config_flow.py (`_get_reasoning_options`), 2026.11, and for GPT-5 Pro its
-# entity.py.
+# integration, 2026.11:
+# `homeassistant.components.openai_conversation.config_flow.OpenAISubentryFlowHandler._get_reasoning_options`, and for
+# GPT-5 Pro its entity.py.
 _OPENAI_EFFORTS = (
     (r"gpt-(6-luna|6\.1-terra|5\.6)", _EFFORTS_FROM_NONE),
     (r"gpt-6", _EFFORTS_FROM_LOW),
@@ -207,12 +208,12 @@ _OPENAI_EFFORTS = (
     (r"o\d", _EFFORTS_FROM_LOW),
 )
 
-# Anthropic's models think only if the request enables it. The lowest effort is called low, see `OutputConfigParam` of
-# the SDK.
+# Anthropic's models think only if the request enables it. The lowest effort is called low, see
+# `anthropic.types.OutputConfigParam`.
 _ANTHROPIC_EFFORTS = ((r"claude-", _EFFORTS_FROM_NONE),)
 
-# Taken from `_create_thinking_config` in components/google_generative_ai_conversation/entity.py, 2026.11: thinking
-# cannot be turned off from Gemini 3 on, nor for 2.5 Pro, whose smallest budget is not 0.
+# Thinking cannot be turned off from Gemini 3 on, nor for 2.5 Pro, whose smallest budget is not 0. Taken from
+# `homeassistant.components.google_generative_ai_conversation.entity._create_thinking_config`, 2026.11.
 _GOOGLE_EFFORTS = (
     (r"gemini-2\.5-pro", _EFFORTS_FROM_MINIMAL),
     (r"gemini-2\.5", _EFFORTS_FROM_NONE),

@@ -10,7 +10,7 @@ from .json_values import get_member, get_objects, token_limit
 _ESTIMATOR = EstimatedCounter()
 
 # The field names of the context size on compatible servers. LM Studio reports the loaded size beside the maximum size;
-# llama.cpp puts `n_ctx` into `meta`, beside `n_ctx_train`, which is the maximum size.
+# llama.cpp puts "n_ctx" into "meta", beside "n_ctx_train", which is the maximum size.
 _FIELDS = ("n_ctx", "loaded_context_length", "max_model_len", "context_length", "context_window", "max_context_length")
 
 

@@ -52,7 +52,7 @@ async def stream_events(
     errors: AbstractContextManager[None],
     on_bytes: OnBytesCallback,
 ) -> AsyncGenerator[Event]:
-    """Yield the events of an answer, see `Provider.values`.
+    """Yield the events of an answer, see `Provider.stream`.
 
     `answer` is a context manager that sends the request, yields the httpx or httpx2 response, and closes it. `errors`
     is one that converts every exception inside it into a `ProviderError`.

@@ -179,12 +179,12 @@ def _decompress(decompressor: Any, sent: bytes) -> Iterator[bytes]:
 
 
 async def post_json(client: Any, path: str, body: Mapping[str, Any], **options: Any) -> Any:
-    """Send a POST request and return the JSON value of the response. `options` are the SDK's: `headers`, `timeout`."""
+    """Send a POST request and return the JSON value of the response. `options` are the SDK's, such as a timeout."""
     return await client.post(path, cast_to=object, body=body, options=options)
 
 
 async def post_for_stream(client: Any, stream: Any, path: str, body: Mapping[str, Any], **options: Any) -> Any:
-    """Send a POST request and return its answer as the SDK's `stream`. Read its `response`, and close it."""
+    """Send a POST request and return its answer as a `stream` of the SDK, to be closed by the caller."""
     return await client.post(path, cast_to=object, body=body, options=options, stream=True, stream_cls=stream[object])
 
 

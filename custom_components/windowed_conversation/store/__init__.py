@@ -1,6 +1,6 @@
 """The one database: connections, the writer thread, its queue, damage and upkeep. Standard library only.
 
-Each room has its own tables in the database: `memory` those of memory and the record of turns, `window` those of
+Each room has its own tables in the database: `memory/` those of memory and the record of turns, `window/` those of
 conversations.
 """
 

@@ -97,7 +97,10 @@ def calculate_checksum(*texts: bytes | None) -> int:
 
 
 def run_script(connection: sqlite3.Connection, script: str) -> None:
-    """Run the statements of a script in the current transaction, which `executescript` would commit."""
+    """Run the statements of a script in the current transaction.
+
+    `sqlite3.Connection.executescript` would commit it.
+    """
     statement = ""
     for part in script.split(";"):
         statement += f"{part};"

@@ -106,9 +106,7 @@ class WriteQueue:
         return jobs
 
 
-# The open store with all of its rooms. Its methods are `add`, which writes records in one transaction, `reindex` and
-# `merge`, which process a part of the indexes, `statistics`, `erase`, which removes the bytes of deleted rows,
-# `checkpoint` and `close`; each raises `StoreUnavailable`. `rows_set_aside` is the number of damaged rows.
+# The open store with all of its rooms, which is a `Memory`. Its methods raise `StoreUnavailable`.
 type OpenStore = Any
 
 

@@ -278,7 +278,7 @@ class StoreWriter[Opened: OpenStore]:
     def _on_items_done(
         self, items: Sequence[object], *, rows_written: int = 0, refused: int = 0, error: str | None = None
     ) -> None:
-        # before the items leave the queue, so that a caller of `drain` finds the effects of `on_written`
+        # before the items leave the queue, so that a caller of `drain` finds the effects of `WriteJob.on_written`
         for item in items:
             if isinstance(item, WriteJob) and item.on_written is not None and not refused:
                 item.on_written()

@@ -66,8 +66,8 @@ class Purpose(StrEnum):
 class Attempt:
     """A request that was sent, and its result.
 
-    `started_at` and `ended` are in seconds on the monotonic clock, `first_token_seconds` and `first_byte_seconds` are
-    in seconds from `started_at`. `billed_request` holds the usage if the provider sent any; `is_cost_unknown` means
+    `started_at` and `ended_at` are in seconds on the monotonic clock, `first_token_seconds` and `first_byte_seconds`
+    are in seconds from `started_at`. `billed_request` holds the usage if the provider sent any; `is_cost_unknown` means
     that the request may have cost something although no usage was sent. `finish_reason` is the finish reason as the
     provider names it, `tool_calls` are the tool calls that were passed to the reply, and `error_name` is the class of
     the error.
@@ -90,7 +90,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class ToolRun:
-    """A tool that was run. `name` is `unknown` if it was not offered; times are in seconds on the monotonic clock."""
+    """A tool that was run. `name` is "unknown" if it was not offered; times are in seconds on the monotonic clock."""
 
     name: str
     started_at: float
@@ -148,7 +148,7 @@ class OpenAttempt:
                     self.record_usage(self._usage, server)
 
     def record_usage(self, usage: Usage, server: str = "") -> None:
-        """Record the usage, and call `on_billed` at once. `server_identity` names the model that answered."""
+        """Record the usage, and call `on_billed` at once. `server` names the model that answered."""
         self._usage = None
         self._billed_request = BilledRequest(self.model, self.request, usage, server_identity=server)
         self._has_reasoning = self._has_reasoning or usage.reasoning > 0

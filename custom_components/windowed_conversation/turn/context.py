@@ -1,7 +1,7 @@
 """The stamp (time, speaker, device and area), which is stored before the user's text, and the live context.
 
 The live context (states of the home and recalled lines) is stored in no window: only the newest request has it. Answers
-must contain neither, so `speech_filter` removes echoes of them. For models that keep echoing them, an option moves both
+must contain neither, so `SpeechFilter` removes echoes of them. For models that keep echoing them, an option moves both
 to the end of the system instruction. If text of a user looks like the stamp, it is marked as typed, so that the model
 can tell the two apart.
 """
@@ -149,7 +149,7 @@ def live_sections(stamp: InputStamp, states: str, lines: tuple[str, ...]) -> str
 def add_context(messages: tuple[Message, ...], prefix: str, context: LiveContext) -> tuple[Message, ...]:
     """Return the messages of a request, with the live context added to the newest user message.
 
-    `format_prefix` is the stamp before the text of that message, or empty if the context is in the system instruction.
+    `prefix` is the stamp before the text of that message, or empty if the context is in the system instruction.
     """
     if not context.text:
         return messages

@@ -194,7 +194,7 @@ class RemovedOwners(NamedTuple):
 def find_removed_owners(
     memory: Memory, *, people: Collection[str], owners: Collection[str], removed: Collection[str]
 ) -> RemovedOwners:
-    """Return the owners in the store that are none of these people and agents; `removed_numbers` are removed agents.
+    """Return the owners in the store that are none of these people and agents; `removed` are removed agents.
 
     An agent that only memory knows may have come with an import, so its turns stay.
     """

@@ -152,7 +152,7 @@ def apply_context_size(budget: Budget, context: int) -> Budget:
 def reduce_history_tokens(history: int, others: int, context: int | None, share: float) -> int:
     """Return the tokens of history to send after the history and `others` together were refused.
 
-    The result is the number that fits into `context_tokens`, the model's apparent size, or a share of the history if
+    The result is the number that fits into `context`, the model's apparent size in tokens, or a share of the history if
     that is None.
     """
     if context is None:

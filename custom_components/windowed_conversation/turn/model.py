@@ -84,8 +84,8 @@ class Model:
 class BilledRequest:
     """The usage that a provider sent for one request; `billed_at` is when, in seconds on the monotonic clock.
 
-    `server_identity` is the server's name for the model that answered, see `Finished`. `is_request_cut` means that the
-    server read only part of the request.
+    `server_identity` is the server's name for the model that answered, see `AnswerDone`. `is_request_cut` means that
+    the server read only part of the request.
     """
 
     model: Model

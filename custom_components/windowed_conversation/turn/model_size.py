@@ -194,7 +194,7 @@ def _hash_message(message: Message) -> int:
 class _LearnedSizes:
     """The learned sizes, in tokens; `at` is the time of the last refusal or named size, in seconds since the epoch.
 
-    `readable_tokens` is how much of a longer request the server reads, according to its answer to a query or to its
+    `reads` is how much of a longer request the server reads, according to its answer to a query or to its
     bills. `named` is the size that it named in a refusal, `served` the largest request that was answered, and `refused`
     the smallest request that was refused since. `refusals` counts the refusals until they are believed, and `since` is
     the largest request that was answered since the first of them. `tried` is the refused size that was forgotten in
@@ -288,7 +288,7 @@ class ContextSizeTracker:
     def on_answered(self, tokens: int, answer: int = 0, billed: int = 0) -> None:
         """Learn from a request that was answered: its planned tokens, and those of its answer.
 
-        `billed_tokens` is the number of tokens that the provider billed for both, or 0 if it sent no usage.
+        `billed` is the number of tokens that the provider billed for both, or 0 if it sent no usage.
         """
         self._expire_old_sizes()
         sizes = self._sizes
@@ -308,7 +308,7 @@ class ContextSizeTracker:
             sizes.tried, sizes.patience = None, _MIN_PATIENCE_REQUESTS
         if sizes.refused is not None:
             self._learn_after_refusal(sizes.refused, tokens, total)
-        # a new `served` alone is not stored: it is stored together with the refusals
+        # a new `sizes.served` alone is not stored: it is stored together with the refusals
         if refusals != (sizes.refused, sizes.tried):
             self._on_change()
 
@@ -379,7 +379,7 @@ class ContextSizeTracker:
     def on_billed(self, request: Request, usage: Usage, server: str) -> bool:
         """Learn from the bill of a request. Return whether the server read only part of the request.
 
-        `server_identity` is the server's name for the model that answered, see `Finished`.
+        `server` is the server's name for the model that answered, see `AnswerDone.server_identity`.
         """
         self._is_request_cut = False
         if not request.has_own_size(usage):

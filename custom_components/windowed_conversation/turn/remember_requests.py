@@ -177,7 +177,7 @@ def remember_fact(memory: Memory, speaker: Speaker, fact: StatedFact, replaces: 
 def correct_fact(
     memory: Memory, speaker: Speaker, text: str, *, is_sure: bool, named: tuple[int, ...] = ()
 ) -> MemoryReply | None:
-    """Remember a fact and replace the one that it corrects; facts in `named_fact_ids` are preferred.
+    """Remember a fact and replace the one that it corrects; facts in `named` are preferred.
 
     Return None if no such fact is known and `is_sure` is false, because the speaker may have corrected something else.
     """
@@ -223,7 +223,7 @@ def list_learned(memory: Memory, speaker: Speaker, since: float) -> MemoryReply:
 
 
 def list_listeners(memory: Memory, speaker: Speaker, query: str, named: tuple[int, ...]) -> MemoryReply | None:
-    """List the people who can hear a fact, or the facts `named_fact_ids`. Return None if no fact matches `query`."""
+    """List the people who can hear a fact, or the facts in `named`. Return None if no fact matches `query`."""
     if query:
         named = tuple(fact.id for fact in find_matching_facts(memory, speaker, query))
         if not named:

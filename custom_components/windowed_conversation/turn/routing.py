@@ -26,11 +26,11 @@ _KEY_SEPARATOR = "\x1f"
 MAX_ID_CHARS = 255
 
 # The question marks (Latin, Greek and Chinese) by which Home Assistant decides that an answer expects a reply
-# (`ChatLog.continue_conversation`).
+# (`homeassistant.components.conversation.chat_log.ChatLog.continue_conversation`).
 _QUESTION_MARKS = ("?", ";", "？")
 
 # Exchanges that are older than this, in seconds, are not context for the next input: Home Assistant's own sessions
-# expire after the same time (`helpers.chat_session.CONVERSATION_TIMEOUT`).
+# expire after the same time (`homeassistant.helpers.chat_session.CONVERSATION_TIMEOUT`).
 _MAX_CONTEXT_AGE_SECONDS = 300
 
 # The longest input, in characters, that local sentence matching gets: a command is one sentence, and the time for
@@ -194,7 +194,7 @@ class Situation:
 
 
 def decide_first_route(routing: RoutingMode, text: str) -> RouteDecision:
-    """Return the first route for an input. In `local_first`, the model answers if nothing local matches."""
+    """Return the first route for an input. In LOCAL_FIRST, the model answers if nothing local matches."""
     if routing is RoutingMode.LOCAL_ONLY:
         return RouteDecision(Route.LOCAL, RouteReason.LOCAL_ONLY)
     if routing is RoutingMode.MODEL_ONLY:

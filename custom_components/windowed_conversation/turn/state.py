@@ -58,12 +58,11 @@ class Turn:
     that runs. A turn that `is_in_background` answers nobody who waits for it.
 
     `recognition_seconds` is when Home Assistant's sentences had been tried, or None if they were not. `tool_runs` are
-    the tools that were run. `attempts` are the requests in the order in which they ended, `billed` are those whose
-    usage was sent, and `usage`
-    is their total. `last_agent_id` is the id of the agent that was tried last; `answered_by` is the same id if that
-    agent answered. `failures` are those of the agents tried before. `failed_tool_calls` is how many of the `tool_calls`
-    returned an error. `error` ended the turn; `interruption`, a cancellation or an unexpected error, interrupted it.
-    `result` is that of the complete turn.
+    the tools that were run. `attempts` are the requests in the order in which they ended, `billed_requests` are those
+    whose usage was sent, and `usage` is their total. `last_agent_id` is the id of the agent that was tried last;
+    `answered_by` is the same id if that agent answered. `failures` are those of the agents tried before.
+    `failed_tool_calls` is how many of the `tool_calls` returned an error. `error` ended the turn; `interruption`, a
+    cancellation or an unexpected error, interrupted it. `result` is that of the complete turn.
 
     `context` is the live context of the requests, built for the closed exchanges whose numbers are in
     `live_exchange_numbers`. `request_tokens` is the planned size of the newest request. `refused_tokens` is the size of

@@ -43,7 +43,7 @@ _UNEXPLAINED_RETRY_SHARES = (0.0,)
 async def try_models(turn: Turn, question: Question) -> None:
     """Get an answer for the open exchange from the first model or agent that gives one.
 
-    Raises `ProviderError` and `TurnError`. Earlier failures are in `turn_timeout.failures`.
+    Raises `ProviderError` and `TurnError`. Earlier failures are in `turn.failures`.
     """
     chain: tuple[Model | FallbackAgent, ...] = (question.model, *question.fallback_agents)
     for place, candidate in enumerate(chain):
@@ -266,7 +266,7 @@ def _remove_live_context(turn: Turn, question: Question) -> Budget | None:
 async def run_turn(turn: Turn) -> None:
     """Answer one input.
 
-    A known error is stored in the turn's `error`; any other exception is stored in its `interruption` and raised again.
+    A known error is stored in `turn.error`; any other exception is stored in `turn.interruption` and raised again.
     """
     try:
         await _answer_turn(turn)

@@ -142,7 +142,7 @@ class _WindowState(NamedTuple):
 class Contents:
     """The parts of a conversation that are still sent.
 
-    `iter_messages` holds all messages in order, so that rendering only copies a list. Every method that changes a part
+    `messages` holds all messages in order, so that rendering only copies a list. Every method that changes a part
     updates it. `begin` starts a transaction, which `close` commits and `abort` rolls back; the previous versions of
     closed exchanges that change in between are kept for the rollback.
     """
@@ -165,13 +165,13 @@ class Contents:
         self.last_number = 0
         self.open_exchange: OpenExchange | None = None
         self.messages: list[Message] = []
-        # The index of the first message in `iter_messages` that belongs to an exchange.
+        # The index of the first message in `messages` that belongs to an exchange.
         self.history_start = 0
         # For `abort`: the state when the exchange was opened, and the previous versions of exchanges changed since
         # then.
         self._state_before = self.state
         self._exchanges_before: dict[int, Exchange] = {}
-        # Whether closed exchanges or counts have changed since `Window.changed_exchanges` last reset this flag.
+        # Whether closed exchanges or counts have changed since `Window.take_changed_exchanges` last reset this flag.
         self.has_changed = False
 
     @property
@@ -180,7 +180,7 @@ class Contents:
         return self.history.tokens + (self.open_exchange.tokens if self.open_exchange else 0)
 
     def set_state(self, state: _WindowState) -> None:
-        """Replace the state, and update the system message in `iter_messages`."""
+        """Replace the state, and update the system message in `messages`."""
         self.messages[: self.history_start] = () if state.system is None else (state.system,)
         self.history_start = 0 if state.system is None else 1
         self.state = state
@@ -279,7 +279,7 @@ class Contents:
             self._exchanges_before.setdefault(exchange.number, exchange)
 
     def _rebuild_messages(self) -> None:
-        """Rebuild the part of `iter_messages` that belongs to closed exchanges."""
+        """Rebuild the part of `messages` that belongs to closed exchanges."""
         opened = len(self.open_exchange.messages) if self.open_exchange else 0
         self.messages[self.history_start : len(self.messages) - opened] = self.history.iter_messages()
 

@@ -111,12 +111,12 @@ def _load_chat_call(fields: Fields) -> ToolCall:
 def to_langgraph_state(window: Window) -> dict[str, Any]:
     """Return the window as `{"messages": [...], "window": {...}}`, without an open exchange.
 
-    A message is a dictionary that langchain_core's `convert_to_messages` accepts. Fields that only a window has are in
-    `additional_kwargs`, which LangGraph keeps, and in the key "window" next to the messages.
+    A message is a dictionary that `langchain_core.messages.convert_to_messages` accepts. Fields that only a window has
+    are in `additional_kwargs`, which LangGraph keeps, and in the key "window" next to the messages.
 
-    The id of a message is its position in the conversation, so that `add_messages` replaces it in place. "window" lists
-    the ids of the messages in the window. When the state is read, older messages of the window that `add_messages` has
-    kept are ignored.
+    The id of a message is its position in the conversation, so that `langgraph.graph.message.add_messages` replaces it
+    in place. "window" lists the ids of the messages in the window. When the state is read, older messages that
+    LangGraph has kept are ignored.
     """
     snapshot = window.snapshot()
     messages = [] if snapshot.system is None else [_dump(snapshot.system, f"{snapshot.conversation_id}:{_SYSTEM_ID}")]
@@ -168,7 +168,7 @@ def from_langgraph_state(
 def _filter_messages(messages: Iterable[Fields], ours: str, ids: frozenset[str]) -> Iterator[Fields]:
     """Return the messages that are still in the window, and those that the graph has added.
 
-    The window's system message is moved to the front, because `add_messages` appends it if there was none before.
+    The window's system message is moved to the front, because LangGraph appends it if there was none before.
     """
     system, others = [], []
     for message in messages:

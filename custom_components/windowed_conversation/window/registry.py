@@ -259,7 +259,7 @@ class WindowRegistry[K: Hashable = str]:
             slot.window.set_policy(policy)
 
     def set_limits(self, *, max_windows: int | None = None, idle_seconds: float | None = None) -> None:
-        """Set the limits that are not None and apply them at once. With `inf` seconds, windows never expire.
+        """Set the limits that are not None and apply them at once. With `math.inf` seconds, windows never expire.
 
         Raises `ValueError` for limits of 0 or less.
         """

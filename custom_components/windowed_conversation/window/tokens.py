@@ -138,7 +138,7 @@ def format_counted_text(message: Message, content: str | None = None) -> str:
 
 
 def classify_message(message: Message) -> TextKind:
-    """Return the kind of a message's text. A message with tool calls is `TOOLS`."""
+    """Return the kind of a message's text. A message with tool calls is `TextKind.TOOLS`."""
     if message.role is Role.SYSTEM:
         return TextKind.FIXED
     return TextKind.TOOLS if message.tool_calls or message.role is Role.TOOL else TextKind.PROSE
@@ -327,7 +327,7 @@ class Calibrator:
         self.calibration = calibration or Calibration()
 
     def learn(self, estimate: RequestEstimate, billed: int, cached: int = 0) -> bool:
-        """Update the calibration with the usage of a request, see `after_request`. Return whether it changed."""
+        """Update the calibration with the usage of a request. Return whether it changed."""
         learned = self.calibration.after_request(estimate, billed, cached)
         if learned is self.calibration:
             return False

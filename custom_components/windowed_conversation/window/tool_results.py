@@ -112,7 +112,7 @@ def _abbreviate(text: str) -> str:
 def prepare_message(message: Message, most: int, counter: TokenCounter, now: float) -> Message:
     """Return a message as a window stores it, a tool result cut to `most` tokens. Raises `InvalidTag`.
 
-    `created` is set to `now`, in seconds since the epoch, unless the message already has a time.
+    `Message.created` is set to `now`, in seconds since the epoch, unless the message already has a time.
     """
     role, calls = message.role, message.tool_calls
     if role is Role.TOOL:

@@ -43,7 +43,7 @@ class WindowStats(NamedTuple):
     prompt, whose size is `prefix_tokens`. `max_tokens` is the user's history budget, and `utilization` is the used part
     of it in percent, at most 100. `over_budget` is True if the exchanges that have to stay exceed the budget or the
     limit of the current turn. `tag_distribution` is the number of exchanges for each tag; `protected_tokens` is the
-    part of `current_tokens` in exchanges tagged `important`.
+    part of `current_tokens` in exchanges tagged "important".
     """
 
     message_count: int
@@ -246,7 +246,7 @@ class Window:
         self._turn_limit_tokens, self._effective_policy = None, policy
 
     def close_incomplete(self, text: str = "", calls: Iterable[ToolCall] = ()) -> None:
-        """Close the open exchange with the tag `incomplete`, because its turn ended early, after a tool had run.
+        """Close the open exchange with the tag "incomplete", because its turn ended early, after a tool had run.
 
         `text` and `calls` are from the answer that was being written and was never added. Each call without a result
         gets one that says that it was interrupted; calls that cannot be added are skipped. Raises `NoOpenExchange`.

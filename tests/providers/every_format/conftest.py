@@ -28,7 +28,7 @@ def wire(request: pytest.FixtureRequest) -> Wire:
 
 @pytest.fixture
 async def http_client(request: pytest.FixtureRequest, wire: Wire) -> AsyncIterator[Any]:
-    """Yield an HTTP client of the package that Home Assistant shares, or that `over_either_client` names.
+    """Yield an HTTP client of the package that Home Assistant shares, or that the test's parameter names.
 
     If the format's SDK does not run on that package, the client is of one that it runs on.
     """

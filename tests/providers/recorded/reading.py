@@ -28,7 +28,7 @@ class UsageCounts:
 
 @dataclass(frozen=True)
 class Reading:
-    """The content of an answer. `outcome` is `stop`, `tool_calls`, or the name of the error that ended it.
+    """The content of an answer. `outcome` is "stop", "tool_calls", or the name of the error that ended it.
 
     An error after the terminal marker does not invalidate the answer.
     """

@@ -20,7 +20,7 @@ _PARAMETERS = {
 
 
 class _GenerateContent(BaseModel, extra="forbid"):
-    """The body of Gemini's `streamGenerateContent`, for which the SDK has no type; its parts are types of the SDK."""
+    """The body of Gemini's "streamGenerateContent", for which the SDK has no type; its parts are types of the SDK."""
 
     contents: list[google.Content]
     systemInstruction: google.Content  # noqa: N815 - the name on the wire

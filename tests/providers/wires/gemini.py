@@ -1,4 +1,4 @@
-"""Gemini's responses: `streamGenerateContent` as server-sent events, the model list, and google.rpc errors."""
+"""Gemini's responses: "streamGenerateContent" as server-sent events, the model list, and google.rpc errors."""
 
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence

@@ -68,7 +68,7 @@ def build_usage(usage: Usage) -> JsonObject:
 
 
 def ended(status: str, **fields: Any) -> bytes:
-    """Return a terminal event: `completed`, `incomplete` or `failed`; `fields` are those of the response."""
+    """Return a terminal event: "completed", "incomplete" or "failed"; `fields` are those of the response."""
     return event(f"response.{status}", sequence_number=99, response=response(status, **fields))
 
 

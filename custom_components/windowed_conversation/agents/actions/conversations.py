@@ -1,6 +1,6 @@
 """The actions on conversations: list, read, delete, import, fork, tag, summarize.
 
-The rules for the contents of a window are in `window`.
+The rules for the contents of a window are in `window/`.
 """
 
 import asyncio

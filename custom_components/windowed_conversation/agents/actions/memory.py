@@ -226,7 +226,7 @@ def _preview_forgetting(
 
 
 def _build_span(data: Mapping[str, Any]) -> dict[str, float]:
-    """Return the times for `Memory.forget`, which does not include the time `before`, while `until` is included."""
+    """Return the times for `Memory.forget`, which excludes the end of the span, unlike the action."""
     span: dict[str, float] = {name: data[name] for name in (access.ATTR_SINCE,) if name in data}
     if access.ATTR_UNTIL in data:
         span["before"] = math.nextafter(data[access.ATTR_UNTIL], math.inf)

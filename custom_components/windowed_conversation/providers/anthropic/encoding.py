@@ -251,7 +251,7 @@ def _encode_tool_use(call: ToolCall, ids: _CallIds, names: Mapping[str, str]) ->
 
 
 def encode_request(request: Request) -> dict[str, Any]:
-    """Return the request body without `stream`. Its `betas`, if any, must be sent in the `anthropic-beta` header."""
+    """Return the request body without "stream". Its "betas", if any, must be sent in the `anthropic-beta` header."""
     body, breakpoints = _encode_body(request)
     body |= encode_context_editing(request)
     if request.profile.caching is Caching.BREAKPOINTS:
@@ -354,7 +354,7 @@ def _may_think(request: Request) -> bool:
     """Return whether this model began the current tool loop, if any, with thinking.
 
     The API treats a tool loop as one assistant turn, in which thinking is on or off throughout. With a thinking budget,
-    the turn and its last message have to begin with thinking ("a final `assistant` message must start with a thinking
+    the turn and its last message have to begin with thinking ("a final assistant message must start with a thinking
     block"); a model with adaptive thinking may have found none necessary.
     """
     loop = takewhile(lambda message: message.role is not Role.USER, reversed(request.messages))

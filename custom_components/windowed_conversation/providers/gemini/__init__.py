@@ -1,1 +1,1 @@
-"""Google's Gemini format, `generateContent`."""
+"""Google's Gemini format, "generateContent"."""

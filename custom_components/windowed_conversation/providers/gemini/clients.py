@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _LIST_TIMEOUT = 10.0
 _GOOGLE_URL = "https://generativelanguage.googleapis.com/"
 
-# The newest SDK would request `v1`, the oldest `v1beta`, and both would use a version set in an environment variable.
+# The newest SDK would request "v1", the oldest "v1beta", and both would use a version set in an environment variable.
 _API_VERSION = "v1beta"
 
 # Given an empty key, the SDK would look for one in the environment; a server at home needs no key.
@@ -125,7 +125,7 @@ class GeminiProvider:
             return require_count(await sdk.count_tokens(request.model, body))
 
     def send_unstreamed(self, request: Request) -> AsyncGenerator[Event]:
-        """Send the request through Google's SDK, see `AnswersUnstreamed`."""
+        """Send the request through Google's SDK, and yield the events of its complete answer."""
         return stream_events(self._ask_whole(request), GeminiDecoder(request), convert_errors(request), ignore_bytes)
 
     @asynccontextmanager

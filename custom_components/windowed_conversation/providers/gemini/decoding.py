@@ -30,7 +30,7 @@ _ERROR_BY_CODE: dict[str, type[errors.ProviderError]] = {
     "UNAUTHENTICATED": errors.AuthError,
     "UNAVAILABLE": errors.Unavailable,
 }
-# The errors by `ErrorInfo.reason`: a wrong key is a 400 INVALID_ARGUMENT, and only the reason identifies it.
+# The errors by the reason in an ErrorInfo: a wrong key is a 400 INVALID_ARGUMENT, and only the reason identifies it.
 _ERROR_BY_REASON: dict[str, type[errors.ProviderError]] = {
     "API_KEY_EXPIRED": errors.AuthError,
     "API_KEY_INVALID": errors.AuthError,
@@ -123,7 +123,7 @@ def _is_daily(details: list[dict[str, Any]]) -> bool:
 
 
 def _parse_retry_after(err: GoogleError) -> float | None:
-    """Return the seconds to wait from `RetryInfo.retryDelay`, a duration such as `34.5s`, or else from the header."""
+    """Return the seconds to wait: the `retryDelay` in the details, a duration such as "34.5s", or else the header."""
     delays = (each["retryDelay"] for each in err.details if isinstance(each.get("retryDelay"), str))
     seconds = (errors.parse_seconds(delay.removesuffix("s")) for delay in delays)
     named = next((each for each in seconds if each is not None), None)
@@ -146,7 +146,7 @@ class GeminiDecoder(Decoder):
         self._parts: list[Any] = []
 
     def to_stream_events(self, answer: Any) -> list[Any]:
-        """Return the events of an unstreamed answer: without `alt=sse`, it is a list of the stream's chunks."""
+        """Return the events of an unstreamed answer, which is a list of the stream's chunks."""
         return answer if isinstance(answer, list) else [answer]
 
     def on_event(self, event: Any) -> Iterator[Event]:

@@ -113,7 +113,7 @@ class NativeFieldsReader:
     def build_value(self, calls: _JsonObject) -> dict[str, Any]:
         """Return the residue as JSON with surrogate pairs repaired; empty if there is none, or if it is too long.
 
-        `call_fields` has the `extra_content` of each call for which there was room, by this integration's call id.
+        `calls` has the "extra_content" of each call for which there was room, by this integration's call id.
         """
         if self._char_count > _MAX_NATIVE_CHARS:
             return {}

@@ -143,7 +143,7 @@ class ChatCompletionsProvider(_OpenAIProvider):
         self._unneeded_forms: set[tuple[str, _RequestForm]] = set()
 
     async def fetch_context_tokens(self, model: str, server: str) -> int | None:
-        """Request the context size of the loaded model from the server, see `NamesItsSize`."""
+        """Request the context size of the loaded model from the server, see `SupportsContextSize`."""
         base = str(self._client.base_url).rstrip("/").removesuffix("/v1")
         for path in _SIZE_PATHS_BY_FINGERPRINT.get(server.partition(" ")[0], _OTHER_SIZE_PATHS):
             try:

@@ -1,7 +1,7 @@
 """Decode Responses answers: convert JSON events to this integration's events, with one small method per event type.
 
-The order is `response.created`, each output item from `output_item.added` to `output_item.done`, and one terminal
-event. A function call is read from its `output_item.done`, which is complete. Other events add no information.
+The order is "response.created", each output item from "output_item.added" to "output_item.done", and one terminal
+event. A function call is read from its "output_item.done", which is complete. Other events add no information.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,6 +1,6 @@
 """Lossless JSON serialization of a conversation. Malformed input is rejected as a whole.
 
-The formats of other projects are in `interop`.
+The formats of other projects are in `window/interop.py`.
 """
 
 from .fields import (
