@@ -73,16 +73,15 @@ class StoreUnavailable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """The tables of one subject, for example memory.
+    """The tables of one subject, for example memory."""
 
-    `script` creates missing tables, and `prepare` runs after it in the same transaction. `checksum_columns` contains
-    the columns of each table that are covered by its checksum, see `checksum_sql`. `mend` empties the room's indexes
-    after an index was damaged or a row was lost, so that they are rebuilt.
-    """
-
+    # Creates missing tables.
     script: str
+    # The columns of each table that are covered by its checksum, see `checksum_sql`.
     checksum_columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    # Runs after the script, in the same transaction.
     prepare: Callable[[sqlite3.Connection], None] = lambda connection: None
+    # Empties the room's indexes after an index was damaged or a row was lost, so that they are rebuilt.
     mend: Callable[[sqlite3.Connection], None] = lambda connection: None
 
 

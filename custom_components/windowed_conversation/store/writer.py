@@ -45,18 +45,17 @@ class StoreState:
 
 @dataclass(frozen=True, slots=True)
 class RecordCounts:
-    """Numbers of records queued, written, dropped by a full queue, or refused because they could not be stored.
-
-    `failures` is the number of failed tries, `error` the type of the last error, `written_at` the time of the last
-    commit.
-    """
+    """Numbers of records queued, written, dropped by a full queue, or refused because they could not be stored."""
 
     queued: int = 0
     rows_written: int = 0
     dropped: int = 0
     refused: int = 0
+    # The number of failed attempts to write.
     failures: int = 0
+    # The class of the last error.
     error: str | None = None
+    # The time of the last commit, in seconds since the epoch.
     written_at: float | None = None
 
     @property
@@ -68,9 +67,7 @@ class RecordCounts:
 class StoreWriter[Opened: OpenStore]:
     """Owns a store and its writer thread. Thread-safe; only `drain`, `pause_writing` and `close` block.
 
-    The writer thread calls `open_file` to open or create the file when there is something to write. While `may_create`
-    is False, no file is created, and records without a file are dropped. The writer thread also calls `daily` with the
-    open store at the start and every day, `on_opened` after each opening, and `on_state` with each new state.
+    All callbacks run in the writer thread.
     """
 
     def __init__(
@@ -84,9 +81,13 @@ class StoreWriter[Opened: OpenStore]:
         most_waiting: int = _MAX_QUEUED_RECORDS,
     ) -> None:
         self.path = path
+        # While this is False, no file is created, and records without a file are dropped.
         self.may_create = True
+        # Opens or creates the file, when there is something to write.
         self._open_file = open_file
+        # Called with the open store after each opening.
         self._on_opened = on_opened
+        # Called with each new state.
         self._on_state = on_state
         # for reading only; None while the store cannot be used
         self.open_store: Opened | None = None
@@ -95,6 +96,7 @@ class StoreWriter[Opened: OpenStore]:
         # the condition guards everything below
         self._condition = Condition()
         self._queue = WriteQueue(most_waiting)
+        # Calls `daily` with the open store at the start and every day.
         self._upkeep = UpkeepSchedule(daily)
         self._counts = RecordCounts()
         self._consecutive_failures = 0

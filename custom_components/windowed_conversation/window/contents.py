@@ -29,17 +29,17 @@ def _get_eviction_class(tags: frozenset[str]) -> int:
 class History:
     """The closed exchanges by number. Numbers increase from the oldest to the newest exchange.
 
-    `tokens` is their total, `protected` holds the exchanges that are evicted last, and `exchange_count_by_tags` is the
-    number of exchanges with each set of tags; there are few different sets, and their hashes are cached. Appending
-    takes constant time, and evicting is linear in the number of evicted exchanges. Inserting older exchanges (after an
-    aborted trim or a change of tags) requires sorting.
+    Appending takes constant time, and evicting is linear in the number of evicted exchanges. Inserting older exchanges
+    (after an aborted trim or a change of tags) requires sorting.
     """
 
     __slots__ = ("_exchanges_by_class", "_stubbable_exchanges", "exchange_count_by_tags", "protected", "tokens")
 
     def __init__(self) -> None:
         self.tokens = 0
+        # The number of exchanges with each set of tags. There are few different sets, and their hashes are cached.
         self.exchange_count_by_tags: dict[frozenset[str], int] = {}
+        # The exchanges that are evicted last.
         self.protected: dict[int, Exchange] = {}
         # The exchanges of each eviction class, ordered by number. The first class is evicted first.
         self._exchanges_by_class: tuple[dict[int, Exchange], ...] = ({}, {}, self.protected)

@@ -23,18 +23,18 @@ _MAX_CHARS_PER_TOKEN = 16
 
 
 class Exchange(NamedTuple):
-    """A closed exchange. `tags` combines its own tags with its messages' tags; `tokens` is the sum over its messages.
-
-    `number` identifies it in its window. Numbers start at 1 in the order of closing; an exchange outside a window has
-    the number 0. `has_full_results` is True while it has tool results that stubs may still replace. `sources` are the
-    ids of facts and turns that memory recalled for its answer.
-    """
+    """A closed exchange: a user message and everything up to the next one."""
 
     messages: tuple[Message, ...]
+    # The tags of the exchange and of its messages.
     tags: frozenset[str]
+    # The sum over the messages.
     tokens: int
+    # Identifies it in its window. Numbers start at 1 in the order of closing. An exchange outside a window has 0.
     number: int = 0
+    # Whether it has tool results that stubs may still replace.
     has_full_results: bool = False
+    # The ids of facts and turns that memory recalled for its answer.
     sources: frozenset[str] = _NO_IDS
 
     def with_number(self, number: int) -> Exchange:

@@ -68,14 +68,13 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class NativeData:
-    """A provider's opaque data or residue (signatures, encrypted reasoning) for the same provider and model only.
-
-    `value` is a JSON value. `tokens` is the cost of sending it back if the provider has reported it, and at least 0.
-    """
+    """A provider's opaque data or residue (signatures, encrypted reasoning) for the same provider and model only."""
 
     provider: str
     model: str
+    # A JSON value.
     value: Any
+    # The cost of sending it back if the provider has reported it, at least 0.
     tokens: int = 0
 
     def __post_init__(self) -> None:

@@ -34,27 +34,26 @@ class WindowPolicy:
 
     Between trims, every request begins with the same bytes as the previous one, so that it hits prompt caches: measured
     at 4,000 to 8,000 tokens, 77 to 86 % of the input with a share of 0.25, compared with 7 to 23 % if single messages
-    are evicted first in, first out. If `trim_share` is None, the share depends on the budget, see
-    `effective_trim_share`.
+    are evicted first in, first out.
 
-    A tool result has at most `result_cap_tokens`; the rest is cut off on entry. If `tool_results` is "keep", no result
-    is replaced later. If it is "stub", a single line replaces each result when its exchange is closed: measured, the
-    same budget holds 70 to 80 % more exchanges, and costs are 12 to 15 % lower. With `max_tool_turns`, up to this
-    number of the newest exchanges with full results keep them, and older results are replaced only by a trim. Results
-    of `live_tools` are always replaced, because they were true only while their exchange was open.
-
-    With `summarize`, a window keeps evicted exchanges until they are summarized or summarizing them has failed.
-
-    Raises `ValueError` with the name of the invalid field: `history_tokens` is an integer from 1 to 10^9, `trim_share`
-    is from 0 to 0.9 or None, `result_cap_tokens` is at least 100, `max_tool_turns` is at least 1 or None.
+    Raises `ValueError` with the name of a field that is out of range.
     """
 
+    # From 1 to 10^9.
     history_tokens: int = 8000
+    # From 0 to 0.9. None makes the share depend on the budget, see `effective_trim_share`.
     trim_share: float | None = None
+    # "stub" replaces each tool result by a single line when its exchange is closed: measured, the same budget holds 70
+    # to 80 % more exchanges, and costs are 12 to 15 % lower. "keep" replaces none.
     tool_results: ToolResultMode = "stub"
+    # At least 1, or None. With "stub", up to this number of the newest exchanges with full results keep them, and only
+    # a trim replaces older results.
     max_tool_turns: int | None = None
+    # The most that a tool result may have, at least 100. The rest is cut off on entry.
     result_cap_tokens: int = 4000
+    # Whether evicted exchanges stay in the window until they are summarized or summarizing them has failed.
     summarize: bool = False
+    # The tools whose results are always replaced by stubs, because they were true only while their exchange was open.
     live_tools: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:

@@ -24,23 +24,23 @@ def is_in_turn() -> bool:
 
 
 class _WindowSlot:
-    """A window and its users.
-
-    `active_turn` marks the turn that uses it; `user_count` counts that turn and the waiting ones. `deferred` must run
-    before other code uses the window, and `rewrites` when the turn ends. `stored_stats` are the statistics of a window
-    that was not loaded into memory yet, otherwise None.
-    """
+    """A window and its users."""
 
     __slots__ = ("active_turn", "deferred", "last_used", "lock", "rewrites", "stored_stats", "user_count", "window")
 
     def __init__(self, window: Window, last_used: float) -> None:
         self.window = window
+        # The statistics of a window that was not loaded into memory yet, otherwise None.
         self.stored_stats: WindowStats | None = None
         self.lock = asyncio.Lock()
+        # Marks the turn that uses the window.
         self.active_turn: object = None
+        # The number of turns that use the window or wait for it.
         self.user_count = 0
         self.last_used = last_used
+        # Work that must run before other code uses the window.
         self.deferred: list[Callable[[], None]] = []
+        # Changes of the window that must be made when the turn ends.
         self.rewrites: list[Callable[[Snapshot], Snapshot]] = []
 
     def finish_turns(self) -> Window:
@@ -62,9 +62,6 @@ class WindowRegistry[K: Hashable = str]:
     """Windows by key. Drops the least recently used beyond `max_windows`, and those idle for `idle_seconds`.
 
     A window that a turn uses or waits for is never dropped. A window without an exchange is dropped after its turn.
-    `create` builds the window of a new key. `read` loads the contents of a shelved window when they are first needed,
-    or returns None if they cannot be read now: the turn then continues without them, and the next turn tries again.
-    `clock` returns seconds and never goes back.
 
     Work that a turn defers runs before another turn enters, and before the window is loaded, changed or dropped.
     Methods that only read run none of it: call `run_deferred_work` first to read what ended turns leave.
@@ -80,8 +77,12 @@ class WindowRegistry[K: Hashable = str]:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Create an empty registry. Raises `ValueError` for the same limits as `set_limits`."""
+        # Builds the window of a new key.
         self._create_window = create
+        # Loads the contents of a shelved window when they are first needed, or returns None if they cannot be read now:
+        # the turn then continues without them, and the next turn tries again.
         self._read_snapshot = read
+        # Returns seconds and never goes back.
         self._clock = clock
         self._policy: WindowPolicy | None = None
         # Ordered by last use, least recently used first.

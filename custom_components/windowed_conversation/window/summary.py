@@ -27,16 +27,17 @@ _OUTDATED = frozenset({EPHEMERAL})
 class SummaryInput(NamedTuple):
     """A passage of a conversation that is to be summarized.
 
-    `exchanges` are the exchanges in the form in which they were last sent, oldest first. They include those in between
-    that are not evicted, so that `system` and `exchanges` together are the beginning of the last request. `numbers`
-    identify the exchanges that the summary replaces. `earlier_summary` is the text of the previous summary, and
-    `failed_attempts` counts the failed attempts.
+    The system message and the exchanges together are the beginning of the last request.
     """
 
     system: Message | None = None
+    # In the form in which they were last sent, oldest first, including those in between that are not evicted.
     exchanges: tuple[Exchange, ...] = ()
+    # The numbers of the exchanges that the summary replaces.
     numbers: frozenset[int] = frozenset()
+    # The text of the previous summary.
     earlier_summary: str = ""
+    # The number of times that summarizing has failed.
     failed_attempts: int = 0
 
     def selected(self, excluded_tags: frozenset[str]) -> tuple[Exchange, ...]:

@@ -39,25 +39,27 @@ def _raise_not_open() -> Never:
 class WindowStats(NamedTuple):
     """The sizes and counts of a window at one moment.
 
-    `message_count`, `exchange_count` and `current_tokens` cover all exchanges including an open one, but not the system
-    prompt, whose size is `prefix_tokens`. `max_tokens` is the user's history budget, and `utilization` is the used part
-    of it in percent, at most 100. `over_budget` is True if the exchanges that have to stay exceed the budget or the
-    limit of the current turn. `tag_distribution` is the number of exchanges for each tag; `protected_tokens` is the
-    part of `current_tokens` in exchanges tagged "important".
+    The counts of messages, exchanges and current tokens include an open exchange, but not the system prompt.
     """
 
     message_count: int
     exchange_count: int
     current_tokens: int
+    # The user's history budget.
     max_tokens: int
+    # The used part of the history budget in percent, at most 100.
     utilization: float
+    # The size of the system prompt.
     prefix_tokens: int
+    # Whether the exchanges that have to stay exceed the budget or the limit of the current turn.
     over_budget: bool
+    # The number of exchanges for each tag.
     tag_distribution: Mapping[str, int]
     evicted_exchanges: int
     evicted_messages: int
     evicted_tokens: int
     trims: int
+    # The part of `current_tokens` in exchanges with the tag "important".
     protected_tokens: int
 
 
