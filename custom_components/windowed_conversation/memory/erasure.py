@@ -146,30 +146,31 @@ class _RepetitionFinder:
 class Erasure:
     """Everything that a request to forget deletes. Only one thread at a time may use it.
 
-    Memory loses the rows in `forgotten`:
+    Memory loses these rows:
 
     - the facts, turns and summaries that the selection matches, and the facts that these facts replaced
-    - turns and summaries with a fact's quote or most of its words; for a person's fact, only those of the person and
-      the home
-    - summaries that cover the time at which a person stated a fact in their conversation, or that summarize a deleted
-      turn
+    - turns and summaries with a fact's quote or most of its words; for a person's fact, only those of the person
+      and the home
+    - summaries that cover the time at which a person stated a fact in their conversation, or that summarize a
+      deleted turn
 
     The record of turns loses all rows of a person or an agent of whom everything is forgotten. It also loses the text
     of every turn whose person or conversation may have received the facts and turns. Windows, stored conversations and
     their summaries call `keeps_exchange` for each exchange.
-
-    - `first_time_by_person`: for each person, the time since when they may have repeated statements in other words
-    - `people`: the people who alone could see the rows; None in it means everybody
-    - `conversations`: the conversations of the rows; `times_by_conversation` has the sorted times of the rows in each
-    - `text_by_source`: the forgotten texts by kind and id
     """
 
     conditions: ForgetConditions
+    # The rows that memory loses.
     forgotten: LostRows
+    # For each person, the time since when they may have repeated statements in other words.
     first_time_by_person: Mapping[str, float]
+    # The people who alone could see the rows. None in it means everybody.
     people: AbstractSet[str | None]
+    # The conversations of the rows.
     conversations: AbstractSet[str]
+    # The sorted times of the rows in each conversation.
     times_by_conversation: Mapping[str, Sequence[float]]
+    # The forgotten texts by kind and id.
     text_by_source: Mapping[tuple[MemoryKind, int], str]
     _splitter: Words
     _forgotten_finder: _RepetitionFinder

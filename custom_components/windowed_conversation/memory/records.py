@@ -43,18 +43,16 @@ class PastSummary:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A new summary of turns, to be stored as a `PastSummary`.
-
-    `user_texts` contains the user's input in each turn, and `earlier_text` is the text of the summary that this one
-    replaces. The summary covers the time from `since` to `until`, including turns that memory does not store. All turns
-    belong to one person, or to the home.
-    """
+    """A new summary of turns, to be stored as a `PastSummary`. All turns belong to one person, or to the home."""
 
     conversation: str
+    # The summary covers the time from here to `until`, including turns that memory does not store.
     since: float
     until: float
+    # The user's input in each turn.
     user_texts: tuple[str, ...]
     text: str
+    # The text of the summary that this one replaces.
     earlier_text: str = ""
     agent: str | None = None
     person: str | None = None
@@ -62,10 +60,7 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A current fact. `confirmed` is when it was last stated, `tellings` how often it was stated.
-
-    `search_words` are other words by which it is found, or None if nobody has written any yet. They are never shown.
-    """
+    """A current fact."""
 
     id: int
     text: str
@@ -74,8 +69,11 @@ class Fact:
     private: bool
     source: str
     quote: str
+    # When it was last stated.
     confirmed: float
+    # How often it was stated.
     tellings: int
+    # Other words by which it is found, or None if nobody has written any yet. They are never shown.
     search_words: str | None = None
 
 
@@ -84,23 +82,17 @@ LEARNED_SOURCE = "learned"
 
 
 class FactTelling(NamedTuple):
-    """The origin of a fact, as far as a person may know it.
+    """The origin of a fact, as far as a person may know it."""
 
-    `is_shared` is True if another person stated it, too. `conversation` is the newest one in which the person or an
-    unknown speaker stated it, or None.
-    """
-
+    # Whether another person stated it, too.
     is_shared: bool
+    # The newest one in which the person or an unknown speaker stated it, or None.
     conversation: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class RecallHit:
-    """A search result. `private` is True for a private fact, and for every turn and summary of a person.
-
-    `excerpt` is the part of a summary that matches the query. `tool_names` contains the names of the tools used in a
-    turn, and `place` is its number in the conversation. `search_words` are those of a fact, and never shown.
-    """
+    """A search result."""
 
     kind: MemoryKind
     id: int
@@ -109,29 +101,34 @@ class RecallHit:
     person: str | None
     score: float
     conversation: str | None = None
+    # True for a private fact, and for every turn and summary of a person.
     private: bool = False
+    # The part of a summary that matches the query.
     excerpt: str = ""
+    # The names of the tools used in a turn.
     tool_names: tuple[str, ...] = ()
+    # The number of a turn in its conversation.
     place: int = 0
+    # The search words of a fact, which are never shown.
     search_words: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class LostRows:
-    """The ids of memories that were, or in a dry run would be, forgotten. `is_erased`: whether all bytes are erased.
-
-    `records` are the deleted rows of the record of turns, `textless_records` the rows that lose their text but keep
-    their statistics, and `matching_record_count` is how many rows in `textless_records` contained the words of the
-    query. `exchange_count` is the number of affected exchanges in conversations.
-    """
+    """The ids of memories that were, or in a dry run would be, forgotten."""
 
     facts: tuple[int, ...] = ()
     turns: tuple[int, ...] = ()
     summaries: tuple[int, ...] = ()
+    # The deleted rows of the record of turns.
     records: tuple[int, ...] = ()
+    # The rows of the record of turns that lose their text but keep their statistics.
     textless_records: tuple[int, ...] = ()
+    # The number of rows in `textless_records` that contained the words of the query.
     matching_record_count: int = 0
+    # The number of affected exchanges in conversations.
     exchange_count: int = 0
+    # Whether all bytes are erased.
     is_erased: bool = False
 
     @property
@@ -146,19 +143,22 @@ class LostRows:
 
 
 class ForgetConditions(NamedTuple):
-    """The conditions of a request to forget, all of which must be met. If `person` is `...`, any owner matches.
+    """The conditions of a request to forget, all of which must be met.
 
-    An `agent` matches turns and summaries, but no facts. With `ids` or a `query`, the selection covers all rows that
-    the person may see; if `private` is False, only rows that may enter a shared window.
+    With ids or a query, the selection covers all rows that the person may see.
     """
 
     ids: tuple[tuple[MemoryKind, int], ...] | None = None
+    # Any owner matches `...`.
     person: str | EllipsisType | None = ...
     since: float | None = None
+    # Exclusive, unlike `since`.
     before: float | None = None
     query: str | None = None
     kinds: tuple[MemoryKind, ...] = KINDS
+    # Matches turns and summaries, but no facts.
     agent: str | None = None
+    # If False, the selection covers only rows that may enter a shared window.
     private: bool = True
 
     @property
@@ -230,17 +230,18 @@ type EndStatus = Literal["answered", "error", "cancelled"]
 
 @dataclass(frozen=True, slots=True)
 class TokenUsage:
-    """The reported usage of a request. `input` includes `cached` and `cache_written`; `output` includes `reasoning`.
+    """The reported usage of a request."""
 
-    `cleared` is the number of tokens that the provider removed from the request, `searches` that of its web searches.
-    """
-
+    # Includes `cached` and `cache_written`.
     input: int = 0
     cached: int = 0
+    # Includes `reasoning`.
     output: int = 0
     cache_written: int = 0
     reasoning: int = 0
+    # The number of tokens that the provider removed from the request.
     cleared: int = 0
+    # The number of the provider's web searches.
     searches: int = 0
 
 
@@ -255,32 +256,38 @@ class RequestContent:
 
 @dataclass(frozen=True, slots=True)
 class RequestRecord:
-    """A request to a model, successful or not.
+    """A request to a model, successful or not."""
 
-    `began` is in seconds since the start of the turn; `duration`, `first_byte` and `first_token` are in seconds since
-    the start of the request. `agent` is the id of the agent whose model was used, `purpose` is "answer", "summary" or
-    "compaction", `parameters` is a JSON object, and `finish` is the provider's own finish reason. `prompt` and
-    `tools` are fingerprints of the system prompt and the tool list, or None if there was none; `called` contains
-    the names of the called tools. `error` is the class of the error, and `usage` is None if none was reported. `sent`
-    is stored only at level `full`, and read only with a single turn.
-    """
-
+    # The id of the agent whose model was used.
     agent: str
     provider: str
     model: str
     end: EndStatus
+    # "answer", "summary" or "compaction".
     purpose: str = "answer"
+    # In seconds since the start of the turn.
     began: float = 0.0
+    # In seconds.
     duration: float = 0.0
+    # In seconds since the start of the request.
     first_byte: float | None = None
+    # In seconds since the start of the request.
     first_token: float | None = None
+    # A JSON object.
     parameters: str = "{}"
+    # The fingerprint of the system prompt, or None if there was none.
     prompt: str | None = None
+    # The fingerprint of the tool list, or None if there was none.
     tools: str | None = None
+    # The names of the called tools.
     called: tuple[str, ...] = ()
+    # The class of the error.
     error: str | None = None
+    # The provider's own finish reason.
     finish: str | None = None
+    # None if none was reported.
     usage: TokenUsage | None = None
+    # Stored only at level "full", and read only with a single turn.
     sent: RequestContent | None = None
 
 
@@ -321,16 +328,11 @@ class TurnText:
 
 @dataclass(frozen=True, slots=True)
 class TurnRecord:
-    """A finished turn, or a summary: its route is `summary` and its `cause` the id of the preceding turn.
+    """A finished turn, or a summary, whose route is "summary"."""
 
-    `id` sorts by time. `at` is the start in seconds since the epoch; `first_token` and `duration` are in seconds since
-    the start, as is `recognition`, when Home Assistant's sentences had been tried. `error` is the class of the error
-    and `message` its text for the log. `answered_by` is the id of the agent that answered. `failed_tool_calls` is the
-    number of tool calls that returned an error. `cost` is a decimal number of US dollars, or None if it is unknown.
-    `words` are stored only at level `full`, and read only with a single turn.
-    """
-
+    # Sorts by time.
     id: str
+    # The start, in seconds since the epoch.
     at: float
     agent: str
     route: str
@@ -340,20 +342,30 @@ class TurnRecord:
     person: str | None = None
     device: str | None = None
     entity_id: str | None = None
+    # The class of the error.
     error: str | None = None
+    # The text of the error for the log.
     message: str | None = None
+    # The id of the agent that answered.
     answered_by: str | None = None
     failures: tuple[FailureRecord, ...] = ()
+    # When Home Assistant's sentences had been tried, in seconds since the start.
     recognition: float | None = None
+    # In seconds since the start.
     first_token: float | None = None
+    # In seconds.
     duration: float = 0.0
     tools: tuple[str, ...] = ()
     tool_runs: tuple[ToolRunRecord, ...] = ()
+    # The number of tool calls that returned an error.
     failed_tool_calls: int = 0
+    # A decimal number of US dollars, or None if it is unknown.
     cost: str | None = None
+    # The id of the turn that precedes a summary.
     cause: str | None = None
     level: DetailLevel = "statistics"
     requests: tuple[RequestRecord, ...] = ()
+    # Stored only at level "full", and read only with a single turn.
     words: TurnText | None = None
 
 
@@ -367,42 +379,39 @@ class TurnCost:
 
 @dataclass(slots=True)
 class DailyUsage:
-    """The sums over the recorded turns of one agent and one person on one day.
-
-    `requests` and the tokens include summaries and other work of the agent, which are not counted as `turns`. `cost` is
-    the sum of all known costs in US dollars, and `without_price` the number of turns that sent requests of unknown
-    cost.
-    """
+    """The sums over the recorded turns of one agent and one person on one day."""
 
     day: date
     agent: str
     person: str | None
     turns: int = 0
+    # The requests and their tokens include summaries and other work of the agent, which are not counted as `turns`.
     requests: int = 0
     input_tokens: int = 0
     cached_tokens: int = 0
     output_tokens: int = 0
+    # The sum of all known costs in US dollars.
     cost: float = 0.0
+    # The number of turns that sent requests of unknown cost.
     without_price: int = 0
 
 
 class TurnListQuery(NamedTuple):
-    """The conditions for a list of turns, all of which must be met. The newest turns come first, up to `limit`.
-
-    `people` contains the owners whose turns are listed, and None for unknown speakers; without it, all turns are
-    listed. `agents` contains the ids of the agents whose turns are listed; without it, the turns of all agents are
-    listed. `tool` is the name of a tool, with or without its namespace. `after` is the id of the last turn on the
-    previous page. `end` is how a turn ended.
-    """
+    """The conditions for a list of turns, all of which must be met. The newest turns come first."""
 
     since: float = -math.inf
     until: float = math.inf
     agent: str | None = None
+    # The owners whose turns are listed, and None for unknown speakers. Without it, all turns are listed.
     people: frozenset[str | None] | None = None
     route: str | None = None
+    # How a turn ended.
     end: EndStatus | None = None
+    # The name of a tool, with or without its namespace.
     tool: str | None = None
     conversation: str | None = None
+    # The id of the last turn on the previous page.
     after: str | None = None
     limit: int = 50
+    # The ids of the agents whose turns are listed. Without it, the turns of all agents are listed.
     agents: frozenset[str] | None = None

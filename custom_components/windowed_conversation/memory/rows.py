@@ -36,10 +36,7 @@ _OWNER_CONDITION = "conversation = :conversation AND agent IS :agent AND person 
 
 @dataclass(frozen=True, slots=True)
 class FactStatement:
-    """A fact to store, either stated by a user or exported; `tellings` is how often it was stated.
-
-    `search_words` are other words by which somebody may ask for it, or None if nobody has written any yet.
-    """
+    """A fact to store, either stated by a user or exported."""
 
     text: str
     person: str | None
@@ -48,7 +45,9 @@ class FactStatement:
     quote: str
     at: float
     confirmed: float
+    # How often it was stated.
     tellings: int = 1
+    # Other words by which somebody may ask for it, or None if nobody has written any yet.
     search_words: str | None = None
 
     def __post_init__(self) -> None:

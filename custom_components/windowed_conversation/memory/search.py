@@ -134,25 +134,25 @@ _QUERIES: dict[MemoryKind, str] = {
 
 
 class RecallQuery(NamedTuple):
-    """A query to memory: who asks, the maximum number of results, and their time span.
-
-    `person` is an id; `speaker` is the name that replaces "I" and "my". If `person` is None, the speaker is unknown and
-    sees only the home's memories. With `private=False`, results exclude memories that must not enter a shared window.
-    `command_words` are the words of commands to the home, and `is_question` tells a question from a statement or a
-    command; both decide only what is relevant. Turns that consist of the same question, `asked_text`, are left out.
-    The words of `named`, the names of entities in the sentence, are no more distinctive than those of commands.
-    """
+    """A query to memory: who asks, the maximum number of results, and their time span."""
 
     text: str
+    # An id. None is an unknown speaker, who sees only the home's memories.
     person: str | None = None
+    # The name that replaces "I" and "my".
     speaker: str | None = None
     limit: int = 10
     since: float = -math.inf
     until: float = math.inf
+    # If False, the results exclude memories that must not enter a shared window.
     private: bool = True
+    # The words of commands to the home, which decide only what is relevant.
     command_words: frozenset[str] = frozenset()
+    # Whether this is a question and not a statement or a command, which decides only what is relevant.
     is_question: bool = True
+    # Turns that consist of this same question are left out.
     asked_text: str | None = None
+    # The names of entities in the sentence. Their words are no more distinctive than those of commands.
     named: str = ""
 
 

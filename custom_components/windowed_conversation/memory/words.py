@@ -117,19 +117,17 @@ class IndexTerms:
 
 @dataclass(frozen=True, slots=True)
 class SearchTerms:
-    """The terms of a search: words, beginnings of words, parts of long words, and beginnings and ends of words.
-
-    `distinctive_words` are the words, without numbers, that neither occur in commands to the home nor in the name of
-    the speaker. `pieces_by_word` has the parts, the beginning and the end of each word, the latter two with a space as
-    their limit. `is_personal` is True for a question with "I" or "my".
-    """
+    """The terms of a search: words, beginnings of words, parts of long words, and beginnings and ends of words."""
 
     words: tuple[str, ...]
     word_beginnings: tuple[str, ...]
     word_parts: tuple[str, ...]
     word_edges: tuple[str, ...]
+    # The words, without numbers, that neither occur in commands to the home nor in the name of the speaker.
     distinctive_words: tuple[str, ...]
+    # The parts, the beginning and the end of each word, the latter two with a space as their limit.
     pieces_by_word: Mapping[str, tuple[str, ...]]
+    # Whether it is a question with "I" or "my".
     is_personal: bool
 
 
