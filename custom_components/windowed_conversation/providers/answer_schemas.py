@@ -70,17 +70,18 @@ def _fits_anthropic(parts: Sequence[Schema]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Subset:
-    """A subset of JSON Schema. `accepts`: whether it has a limit with this value. `fits`: whether a schema is small.
+    """A subset of JSON Schema that a server accepts."""
 
-    `is_closed`: every schema has a type, and every object only the named properties. `has_optional`: whether properties
-    may be missing; if not, they may be null. `in_prompt_too`: the parameter does not depend on the model's profile, and
-    the schema is also text: a grammar does not tell a model what the properties mean, and some servers ignore it.
-    """
-
+    # Whether it has a limit with this value.
     accepts: Callable[[str, Any], bool]
+    # Whether a schema is small enough.
     fits: Callable[[Sequence[Schema]], bool] = bool
+    # Whether every schema has a type, and every object only the named properties.
     is_closed: bool = True
+    # Whether properties may be missing. If not, they may be null.
     has_optional: bool = True
+    # Whether the schema is also sent as text, and the parameter whatever the model's profile says. A grammar does not
+    # tell a model the meaning of the properties, and some servers ignore it.
     in_prompt_too: bool = False
 
 

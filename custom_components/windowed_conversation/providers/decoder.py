@@ -59,17 +59,16 @@ _FINISH_REASONS = (
 
 
 class ToolCalls:
-    """The tool calls of one answer.
-
-    `names` maps the sent tool names to the tools' own names; without it, the names come from `encode_name`. `count` is
-    the number of complete calls, `argument_chars` the number of characters of all arguments so far.
-    """
+    """The tool calls of one answer."""
 
     def __init__(self, request: Request, names: Mapping[str, str] | None) -> None:
+        # The number of complete calls.
         self.count = 0
+        # The number of characters of all arguments so far.
         self.argument_chars = 0
         self._used_ids = {call.id for message in request.messages for call in message.tool_calls}
         self._tool_names = {tool.name for tool in request.tools}
+        # Maps the sent tool names to the tools' own names. Without it, the names come from `encode_name`.
         self._own_names = names
         self._begun_count = 0
 

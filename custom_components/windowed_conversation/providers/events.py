@@ -36,19 +36,19 @@ class WebSearch:
 
 @dataclass(frozen=True, slots=True)
 class ModelSettings:
-    """The settings of a model's answers.
+    """The settings of a model's answers. None leaves a choice to the provider."""
 
-    `effort` controls how much the model reasons. `temperature` and `top_p` control how it samples tokens. None leaves
-    the choice to the provider. `compaction`: whether the provider may shorten old turns by itself. `max_answer_tokens`
-    are reserved for the answer and limit its length; the tokens of reasoning come on top. `web_search` is None if the
-    provider may not search the web.
-    """
-
+    # How much the model reasons.
     effort: Effort | None = None
+    # Controls how the model samples tokens.
     temperature: float | None = None
+    # Controls how the model samples tokens.
     top_p: float | None = None
+    # Whether the provider may shorten old turns by itself.
     compaction: bool = False
+    # Reserved for the answer, whose length they limit. The tokens of reasoning come on top.
     max_answer_tokens: int = 1000
+    # None if the provider may not search the web.
     web_search: WebSearch | None = None
 
 
@@ -57,17 +57,19 @@ DEFAULT_SETTINGS = ModelSettings()
 
 @dataclass(frozen=True, slots=True)
 class ToolSchema:
-    """A tool that the model may call. `parameters` is a JSON schema of type object.
+    """A tool that the model may call.
 
-    `text` is the tool as text, used to count its tokens. Limits that are not finite are removed from the schema, as
-    JSON cannot express them. `read_only`: whether the tool changes nothing in the home; it is not sent. Raises
-    `TypeError` if the parameters are not JSON.
+    Limits that are not finite are removed from the schema, as JSON cannot express them. Raises `TypeError` if the
+    parameters are not JSON.
     """
 
     name: str
     description: str
+    # A JSON schema of type object.
     parameters: Mapping[str, Any]
+    # Whether the tool changes nothing in the home. It is not sent.
     read_only: bool = False
+    # The tool as text, used to count its tokens.
     text: str = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -83,14 +85,12 @@ class ToolSchema:
 
 @dataclass(frozen=True, slots=True)
 class AnswerSchema:
-    """The JSON schema that an answer must match.
-
-    `schema` is a JSON schema of type object as Home Assistant makes it. Limits that are not finite are removed from it.
-    `in_prompt`: send it as text only, because the server ignores or refuses its parameter.
-    """
+    """The JSON schema that an answer must match."""
 
     name: str
+    # A JSON schema of type object as Home Assistant makes it. Limits that are not finite are removed from it.
     schema: Mapping[str, Any]
+    # Whether to send it as text only, because the server ignores or refuses its parameter.
     in_prompt: bool = False
 
     def __post_init__(self) -> None:
@@ -100,25 +100,25 @@ class AnswerSchema:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request: the messages of the window (system message first), and the tools in sending order.
-
-    `settings` are the user's and `profile` describes the model; settings that the model does not accept are not sent.
-    `cache_key` is the same for requests with a common beginning. `max_answer_tokens` limits the answer, reasoning
-    included. `may_call`: whether the model may call the tools. If it may not, the tools are usually still sent, so that
-    the request begins like earlier ones; they are dropped if the server may not support forbidding calls.
-    `answer_schema` is the schema that the answer must match; None for text. `has_search_results` means that the newest
-    exchange contains results of the provider's own search.
-    """
+    """A request: the messages of the window (system message first), and the tools in sending order."""
 
     model: str
     messages: tuple[Message, ...]
     tools: tuple[ToolSchema, ...] = ()
+    # Describes the model. Settings that the model does not accept are not sent.
     profile: ModelProfile = UNKNOWN_MODEL
+    # The same for requests with a common beginning.
     cache_key: str = ""
+    # Limits the answer, including reasoning.
     max_answer_tokens: int | None = None
+    # The user's settings.
     settings: ModelSettings = DEFAULT_SETTINGS
+    # Whether the model may call the tools. If it may not, they are usually still sent, so that the request begins like
+    # earlier ones. They are dropped if the server may not support forbidding calls.
     may_call: bool = True
+    # The schema that the answer must match. None for text.
     answer_schema: AnswerSchema | None = None
+    # Whether the newest exchange contains results of the provider's own search.
     has_search_results: bool = False
 
     @property
@@ -189,18 +189,18 @@ class Sources:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """The token usage of a request: `input` includes `cached` and `cache_written`, `output` includes `reasoning`.
+    """The token usage of a request."""
 
-    `cleared` counts the tokens that the provider dropped from the request; it is not part of `input`. `searches` is the
-    number of web searches that are billed.
-    """
-
+    # Includes `cached` and `cache_written`.
     input: int = 0
     cached: int = 0
+    # Includes `reasoning`.
     output: int = 0
     cache_written: int = 0
     reasoning: int = 0
+    # The tokens that the provider dropped from the request. They are not part of `input`.
     cleared: int = 0
+    # The number of web searches that are billed.
     searches: int = 0
 
     def __add__(self, other: Usage) -> Usage:
@@ -217,20 +217,19 @@ class FinishReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AnswerDone:
-    """The terminal marker of a stream that ended successfully.
-
-    `native_reason` is the provider's own finish reason, or "other" if that is unknown. `native_value` is a JSON value
-    that only the same provider and model can use when it is sent back (signatures, encrypted reasoning), or None.
-    `native_tokens` is its size when it is sent back; None if that equals the reasoning tokens of the usage.
-    `turn_value` replaces `native_value` until the turn ends, or is None: it also has the results of web searches.
-    `server_identity` contains a compatible server's fingerprint, model and provider; it is empty for other formats.
-    """
+    """The terminal marker of a stream that ended successfully."""
 
     reason: FinishReason
+    # The provider's own finish reason, or "other" if that is unknown.
     native_reason: str
+    # A JSON value that only the same provider and model can use when it is sent back (signatures, encrypted reasoning),
+    # or None.
     native_value: Any = None
+    # The size of `native_value` when it is sent back. None if that equals the reasoning tokens of the usage.
     native_tokens: int | None = None
+    # A compatible server's fingerprint, model and provider. Empty for other formats.
     server_identity: str = ""
+    # Replaces `native_value` until the turn ends, or is None. It also has the results of web searches.
     turn_value: Any = None
 
 
@@ -275,14 +274,12 @@ class Provider(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """A conversation that its provider has compacted into a JSON value that only the same model can read.
-
-    `user_texts` are the user's messages that the compaction keeps verbatim. `usage` is the cost; everything but
-    `user_texts` counts as output.
-    """
+    """A conversation that its provider has compacted into a JSON value that only the same model can read."""
 
     native_value: Any
+    # The user's messages that the compaction keeps verbatim.
     user_texts: tuple[str, ...]
+    # The cost. Everything but `user_texts` counts as output.
     usage: Usage
 
 

@@ -65,26 +65,27 @@ class Caching(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ModelProfile:
-    """Facts about a model. The defaults suit any compatible server.
+    """Facts about a model. The defaults suit any compatible server."""
 
-    `context_tokens` is the maximum number of tokens that it reads, and `output_tokens` the maximum that it writes; None
-    if unknown. `sampling`: whether it accepts a temperature and "top_p". `efforts` are the accepted efforts in
-    ascending order, or all of them if that is unknown; `default` is the approximate effort if the request does not
-    specify one. `images`: whether it accepts images and PDFs. `context_editing`: whether its provider can clear old
-    tool results (Anthropic). `answer_schemas`: whether it accepts a parameter with the JSON schema of its answer.
-    `web_search`: whether its provider can search the web for it.
-    """
-
+    # The maximum number of tokens that it reads, or None if unknown.
     context_tokens: int | None = None
+    # The maximum number of tokens that it writes, or None if unknown.
     output_tokens: int | None = None
+    # Whether it accepts a temperature and "top_p".
     sampling: bool = True
     reasoning: ReasoningStyle = ReasoningStyle.UNKNOWN
+    # The accepted efforts in ascending order, or all of them if that is unknown.
     efforts: tuple[Effort, ...] = tuple(Effort)
+    # The approximate effort if the request does not specify one.
     default: Effort = Effort.MEDIUM
     caching: Caching = Caching.AUTOMATIC
+    # Whether it accepts images and PDFs.
     images: bool = False
+    # Whether its provider can clear old tool results (Anthropic).
     context_editing: bool = False
+    # Whether it accepts a parameter with the JSON schema of its answer.
     answer_schemas: bool = False
+    # Whether its provider can search the web for it.
     web_search: bool = False
 
 

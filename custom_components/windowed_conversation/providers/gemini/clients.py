@@ -40,12 +40,7 @@ async def _import_in_thread(name: str) -> ModuleType:
 
 
 class GeminiProvider:
-    """A provider for Google's own API, or for the compatible server at `url`.
-
-    `http_client` is an httpx or an httpx2 client. The caller keeps ownership. `ssl_context` is for the SDK, which
-    `import_module` imports outside of the event loop. Each request is tried once. `timeout` is the maximum time in
-    seconds between two parts of an answer.
-    """
+    """A provider for Google's own API, or for a compatible server at another URL. Each request is tried once."""
 
     name = PROVIDER_NAME
 
@@ -59,13 +54,18 @@ class GeminiProvider:
         import_module: Callable[[str], Awaitable[ModuleType]] = _import_in_thread,
         timeout: float | None = None,
     ) -> None:
-        """Create the provider. Reads no file and opens no connection."""
+        """Create the provider. Reads no file and opens no connection.
+
+        `http_client` is an httpx or an httpx2 client, which the caller keeps. `ssl_context` is for the SDK.
+        """
         address, key, self._http_client = url or _GOOGLE_URL, api_key or _DUMMY_KEY, bounded_client(http_client)
         self._url = f"{address.rstrip('/')}/{_API_VERSION}"
         self._headers = {"x-goog-api-key": key}
+        # Imports the SDK outside of the event loop.
         self._import_module = import_module
         self._sdk_arguments: tuple[Any, ...] = address, _API_VERSION, key, self._http_client, ssl_context
         self._sdk: GoogleSdk | None = None
+        # The maximum time in seconds between two parts of an answer.
         self._timeout = timeout
 
     def stream(self, request: Request, on_bytes: OnBytesCallback = ignore_bytes) -> AsyncGenerator[Event]:
