@@ -64,14 +64,7 @@ class Purpose(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A request that was sent, and its result.
-
-    `started_at` and `ended_at` are in seconds on the monotonic clock, `first_token_seconds` and `first_byte_seconds`
-    are in seconds from `started_at`. `billed_request` holds the usage if the provider sent any; `is_cost_unknown` means
-    that the request may have cost something although no usage was sent. `finish_reason` is the finish reason as the
-    provider names it, `tool_calls` are the tool calls that were passed to the reply, and `error_name` is the class of
-    the error.
-    """
+    """A request that was sent, and its result. Times are on the monotonic clock."""
 
     model: Model
     request: Request
@@ -79,12 +72,19 @@ class Attempt:
     result: AttemptResult
     started_at: float
     ended_at: float
+    # Since the start.
     first_token_seconds: float | None = None
+    # Since the start.
     first_byte_seconds: float | None = None
+    # The usage, if the provider sent any.
     billed_request: BilledRequest | None = None
+    # Whether the request may have cost something although no usage was sent.
     is_cost_unknown: bool = False
+    # The finish reason as the provider names it.
     finish_reason: str | None = None
+    # The tool calls that were passed to the reply.
     tool_calls: tuple[ToolCall, ...] = ()
+    # The class of the error.
     error_name: str | None = None
 
 
@@ -212,15 +212,14 @@ def get_attempt_result(error: BaseException | None) -> AttemptResult:
 
 @dataclass(slots=True)
 class IdleTimer:
-    """Tracks a server's signs of life: everything that it sends, even if it is not an event.
+    """Tracks a server's signs of life: everything that it sends, even if it is not an event."""
 
-    `idle_timeout` is in seconds. `last_activity_at` is the time of the latest sign of life on the event loop's clock,
-    or None before the first one: the idle timeout begins only when the server has begun to answer. `first_activity_at`
-    is the time of the first one on the monotonic clock.
-    """
-
+    # In seconds.
     idle_timeout: float
+    # The time of the first sign of life, on the monotonic clock.
     first_activity_at: float | None = None
+    # The time of the latest sign of life, on the event loop's clock. None before the first one: the idle timeout begins
+    # only when the server has begun to answer.
     last_activity_at: float | None = None
     _loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
     _deadline: asyncio.Timeout | None = None

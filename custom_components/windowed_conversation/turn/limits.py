@@ -37,14 +37,11 @@ _MIN_ANSWER_LIMIT = 16
 
 @dataclass(frozen=True, slots=True)
 class TurnLimits:
-    """The limits of a turn: its time in seconds, and the rounds of its tool loop.
+    """The limits of a turn: its time in seconds, and the rounds of its tool loop."""
 
-    `fallback_timeout` is how long a server may take for its first token while a fallback agent is available, or None if
-    there is none. `idle_timeout` is the longest time without a sign of life once the server has begun to answer, or
-    None for the default.
-    """
-
+    # The time that a server may take for its first token while a fallback agent is available. None if there is none.
     fallback_timeout: float | None = 10.0
+    # The longest time without a sign of life once the server has begun to answer. None for the default.
     idle_timeout: float | None = None
     turn_timeout: float = 120.0
     max_tool_iterations: int = 10
@@ -95,18 +92,18 @@ class Pause:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """An agent's limits in tokens: its policy, and its model's context size, or None if that is unknown.
-
-    `max_answer_tokens` are reserved for the answer, and up to `live_tokens` for the live context; `schema_tokens` are
-    the size of the tools. `max_sent_tokens` limits how much of the window a request sends without changing the window
-    itself; None sends all of it.
-    """
+    """An agent's limits in tokens."""
 
     policy: WindowPolicy
+    # The context size of the model, or None if that is unknown.
     context_tokens: int | None = None
+    # Reserved for the answer.
     max_answer_tokens: int = 0
+    # The size of the tools.
     schema_tokens: int = 0
+    # The most that is reserved for the live context.
     live_tokens: int = 0
+    # Limits how much of the window a request sends, without changing the window itself. None sends all of it.
     max_sent_tokens: int | None = None
 
 
@@ -120,20 +117,20 @@ class Shortfall:
 
 @dataclass(frozen=True, slots=True)
 class RequestWeight:
-    """The parts of an agent's requests, in tokens.
-
-    `instructions`, `home`, `tools` and `facts` are in each request; `facts` is None if none have been read yet.
-    `live_context` is the most that states and recalled lines may take, `window` the most that the conversation may
-    take, and `answer` the reserve for the answer. `model` is the context size of the model, or None if it is unknown.
-    """
+    """The parts of an agent's requests, in tokens. Instructions, home, tools and facts are in each request."""
 
     instructions: int
     home: int
     tools: int
+    # None if none have been read yet.
     facts: int | None
+    # The most that states and recalled lines may take.
     live_context: int
+    # The most that the conversation may take.
     window: int
+    # The reserve for the answer.
     answer: int
+    # The context size of the model, or None if it is unknown.
     model: int | None
 
     @property

@@ -49,26 +49,28 @@ class ReasoningDetector:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A model that requests can be sent to: its provider, its profile, and the limits of its requests.
+    """A model that requests can be sent to: its provider, its profile, and the limits of its requests."""
 
-    `agent_id` is the id of the agent that the model belongs to. `budget` has the context size that the user has
-    entered, `profile` that of the provider or of a list, and `size` the learned one. `size` and `reasoning_detector`
-    are shared by all agents that use this model; `pause` and `request_limiter` by all that use this provider.
-    `plain_exchanges` has the exchanges that the model refuses in their original form. `is_at_home` means that the
-    server takes no key: it costs nothing, may have to load the model first, and sends nothing meanwhile.
-    """
-
+    # The id of the agent that the model belongs to.
     agent_id: str
     provider: Provider
     name: str
+    # Its context size is the one that the user has entered.
     budget: Budget
+    # Its context size is that of the provider or of a list.
     profile: ModelProfile = UNKNOWN_MODEL
     settings: ModelSettings = DEFAULT_SETTINGS
+    # Shared by all agents that use this provider.
     pause: Pause = field(default_factory=Pause)
+    # Shared by all agents that use this provider.
     request_limiter: RequestLimiter = field(default_factory=RequestLimiter)
+    # The learned context size, shared by all agents that use this model.
     size: ContextSizeTracker = field(default_factory=ContextSizeTracker)
+    # Shared by all agents that use this model.
     reasoning_detector: ReasoningDetector = field(default_factory=ReasoningDetector)
+    # The exchanges that the model refuses in their original form.
     plain_exchanges: PlainTextExchanges = field(default_factory=PlainTextExchanges)
+    # Whether the server takes no key: it costs nothing, may have to load the model first, and sends nothing meanwhile.
     is_at_home: bool = False
 
     @property
@@ -82,17 +84,16 @@ class Model:
 
 @dataclass(frozen=True, slots=True)
 class BilledRequest:
-    """The usage that a provider sent for one request; `billed_at` is when, in seconds on the monotonic clock.
-
-    `server_identity` is the server's name for the model that answered, see `AnswerDone`. `is_request_cut` means that
-    the server read only part of the request.
-    """
+    """The usage that a provider sent for one request."""
 
     model: Model
     request: Request
     usage: Usage
+    # In seconds on the monotonic clock.
     billed_at: float = field(default_factory=time.monotonic)
+    # The server's name for the model that answered, see `AnswerDone.server_identity`.
     server_identity: str = ""
+    # Whether the server read only part of the request.
     is_request_cut: bool = False
 
 
@@ -112,23 +113,21 @@ class FallbackAgent(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """An input, prepared for the model.
-
-    `system_prompt` is the system prompt, which changes only when the instructions, the home or the facts change.
-    `stamp_prefix` is the stamp before the user's text, or empty if the stamp is in the system prompt.
-    `empty_answer_phrase` is the answer if tools ran and the model returned no text. `fallback_agents` are tried in
-    order if `model` fails before its first token. Exchanges with a tag in `excluded_tags` are not sent.
-    `build_live_context` returns the live context for a request that sends the given closed exchanges, within the given
-    number of tokens.
-    """
+    """An input, prepared for the model."""
 
     model: Model
+    # Changes only when the instructions, the home or the facts change.
     system_prompt: str
+    # The stamp before the user's text, or empty if the stamp is in the system prompt.
     stamp_prefix: str
     tools: tuple[ToolSchema, ...]
+    # The answer if tools ran and the model returned no text.
     empty_answer_phrase: str
+    # Exchanges with one of these tags are not sent.
     excluded_tags: frozenset[str] = frozenset()
+    # Tried in order if `model` fails before its first token.
     fallback_agents: tuple[Model | FallbackAgent, ...] = ()
+    # Returns the live context for a request that sends the given closed exchanges, within the given number of tokens.
     build_live_context: Callable[[Sequence[Exchange], int], LiveContext] = lambda exchanges, limit: NO_LIVE_CONTEXT
 
     def get_sent_exchanges(self, window: Window) -> list[Exchange]:

@@ -53,16 +53,15 @@ _SIZE_VALIDITY_SECONDS = 24 * 60 * 60
 
 @dataclass(frozen=True, slots=True)
 class _RequestBill:
-    """A request that was billed: its messages and tools, the billed input tokens, and the model that answered.
+    """A request that was billed: its messages and tools, the billed input tokens, and the model that answered."""
 
-    `message_hashes` are hashes of the messages, which are not kept themselves, so that forgotten messages do not
-    survive here. `is_question` means that the request ends with the user's text. `last_message_tokens` is the size of
-    its last message, including the live context, which no later turn sends.
-    """
-
+    # Empty in a bill that is kept for comparison, so that forgotten messages do not survive here.
     messages: tuple[Message, ...]
+    # The hashes of all messages.
     message_hashes: tuple[int, ...]
+    # Whether the request ends with the user's text.
     is_question: bool
+    # The size of the last message, including the live context, which no later turn sends.
     last_message_tokens: int
     tools: tuple[ToolSchema, ...]
     billed_tokens: int
@@ -145,19 +144,18 @@ class BillHistory:
 
 @dataclass(frozen=True, slots=True)
 class _BillComparison:
-    """A request that extends an earlier one by some messages.
-
-    `is_tool_round` means that this is a step in a tool loop. `growth` is how many tokens the bill has grown.
-    `min_growth` is the size of the added messages that every template includes: only the spoken ones if the turn has
-    ended. `is_short` means that the bill has grown by far less than any model needs for these messages.
-    """
+    """A request that extends an earlier one by some messages."""
 
     earlier_bill: _RequestBill
     newer_bill: _RequestBill
     added_messages: Sequence[Message]
+    # Whether this is a step in a tool loop.
     is_tool_round: bool
+    # The tokens by which the bill has grown.
     growth: int
+    # The size of the added messages that every template includes: only the spoken ones if the turn has ended.
     min_growth: int
+    # Whether the bill has grown by far less than any model needs for these messages.
     is_short: bool
 
     def is_plausible(self, *, is_cut: bool) -> bool:
@@ -192,24 +190,27 @@ def _hash_message(message: Message) -> int:
 
 @dataclass(slots=True)
 class _LearnedSizes:
-    """The learned sizes, in tokens; `at` is the time of the last refusal or named size, in seconds since the epoch.
+    """The learned sizes, in tokens."""
 
-    `reads` is how much of a longer request the server reads, according to its answer to a query or to its
-    bills. `named` is the size that it named in a refusal, `served` the largest request that was answered, and `refused`
-    the smallest request that was refused since. `refusals` counts the refusals until they are believed, and `since` is
-    the largest request that was answered since the first of them. `tried` is the refused size that was forgotten in
-    order to try a larger request, which happens after `patience` requests were `limited`.
-    """
-
+    # The part of a longer request that the server reads, according to its answer to a query or to its bills.
     reads: int | None = None
+    # The size that the server named in a refusal.
     named: int | None = None
+    # The largest request that was answered.
     served: int = 0
+    # The largest request that was answered since the first of the counted refusals.
     since: int = 0
+    # The smallest request that was refused since `served` was answered.
     refused: int | None = None
+    # The refused size that was forgotten in order to try a larger request.
     tried: int | None = None
+    # The number of refusals, until they are believed.
     refusals: int = 0
+    # The number of requests that the learned size limited.
     limited: int = 0
+    # The number of limited requests after which a larger one is tried.
     patience: int = _MIN_PATIENCE_REQUESTS
+    # The time of the last refusal or named size, in seconds since the epoch.
     at: float = 0.0
 
     @property
@@ -235,13 +236,13 @@ class _LearnedSizes:
 class ContextSizeTracker:
     """The known size of one model of an account, in tokens of planned requests, including their answers.
 
-    Shared by all agents that use the model. `may_have_changed` means that a bill contradicts the known size, so a
-    server that can be queried should be queried again; the caller that does so resets it. `clock` returns seconds since
-    the epoch; `on_change` is called when something worth storing was learned.
+    Shared by all agents that use the model.
     """
 
     def __init__(self, on_change: Callable[[], None] = lambda: None, *, clock: Callable[[], float] = time.time) -> None:
+        # Called when something worth storing was learned.
         self._on_change = on_change
+        # Returns seconds since the epoch.
         self._clock = clock
         self._sizes = _LearnedSizes()
         # the tokens of the newest request that was answered, without its answer
@@ -249,6 +250,8 @@ class ContextSizeTracker:
         # The newest refusal without a known reason: the hash of the newest exchange in it, and its tokens.
         self._unexplained_refusal: tuple[int, int] | None = None
         self._bill_history = BillHistory()
+        # Whether a bill contradicts the known size, so that a server that can be queried should be queried again. The
+        # caller that does so resets it.
         self.may_have_changed = False
         # The ratio of billed to planned tokens of the newest request that was read completely, at least 1.
         self._billed_ratio = 1.0

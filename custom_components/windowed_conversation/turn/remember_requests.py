@@ -98,38 +98,38 @@ class ReplyKey(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MemoryReply:
-    """An answer about memory, with the facts that it names and the change to memory.
-
-    `others` are the replies that follow it. `unnamed_count` is the number of facts that are not named, `counts` are the
-    numbers of facts and turns that a question is about. `named_fact_ids` has the ids of the named facts,
-    `stored_fact_id` the id of the fact that was remembered. `on_yes` is called if the person agrees.
-    """
+    """An answer about memory, with the facts that it names and the change to memory."""
 
     phrase: ReplyKey
     fact_texts: tuple[str, ...] = ()
+    # The number of facts that are not named.
     unnamed_count: int = 0
+    # The numbers of facts and turns that a question is about.
     counts: tuple[int, int] = (0, 0)
+    # The ids of the named facts.
     named_fact_ids: tuple[int, ...] = field(default=(), compare=False)
+    # The id of the fact that was remembered.
     stored_fact_id: int | None = field(default=None, compare=False)
     forgotten_rows: LostRows | None = None
+    # Called if the person agrees.
     on_yes: Callable[[Memory], MemoryReply] | None = field(default=None, compare=False)
+    # The replies that follow this one.
     others: tuple[MemoryReply, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class StatedFact:
-    """A fact to remember, the speaker's own words, and the owner; a fact without an owner belongs to the home.
-
-    `search_words` are other words by which somebody may ask for it, or None if nobody has written any yet. `at` is when
-    it was said, or None for now.
-    """
+    """A fact to remember, the speaker's own words, and the owner."""
 
     text: str
     quote: str
     source: str
+    # None is the home.
     owner: str | None = None
     is_private: bool = False
+    # Other words by which somebody may ask for it, or None if nobody has written any yet.
     search_words: str | None = None
+    # When it was said, or None for now.
     at: float | None = None
 
 
@@ -392,14 +392,13 @@ def _load_update_patterns(language: str) -> tuple[re.Pattern[str], re.Pattern[st
 
 @dataclass(frozen=True, slots=True)
 class LastAnswer:
-    """The last answer of memory in a conversation, and the person and device that it was given to.
+    """The last answer of memory in a conversation, and the person and device that it was given to."""
 
-    `on_yes` is called if they agree, `named_fact_ids` are the ids of the facts in the answer, and `is_forgetting` is
-    true if it was about forgetting.
-    """
-
+    # Called if they agree.
     on_yes: Callable[[Memory], MemoryReply] | None
+    # The ids of the facts in the answer.
     named_fact_ids: tuple[int, ...]
+    # Whether it was about forgetting.
     is_forgetting: bool
     listener: tuple[str | None, str | None]
     answered_at: float = field(default_factory=time.monotonic)

@@ -183,13 +183,11 @@ WRONG_MATCH_REASONS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """The context of an input.
+    """The context of an input."""
 
-    `answers_question` means that the agent's last answer was a question, `follows_model_answer` that a model gave that
-    answer.
-    """
-
+    # Whether the agent's last answer was a question.
     answers_question: bool = False
+    # Whether a model gave that answer.
     follows_model_answer: bool = False
 
 

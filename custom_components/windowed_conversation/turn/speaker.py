@@ -51,23 +51,21 @@ def _load_words(base: str, name: str) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class Speaker:
-    """The speaker of an exchange, with their language and what they said.
-
-    `person` is the user's id, or None for an unknown speaker, who can read and write only the home's facts.
-    `is_known_by_device` means that the speaker is known only by the device, which gives no rights. `owns_device` means
-    that a device is assigned to this person, so that anyone who speaks there is taken for them. `is_alone` means that
-    nobody else uses the window; only then may private facts enter it. `conversation` is the conversation in which they
-    speak, once that is known.
-    """
+    """The speaker of an exchange, with their language and what they said."""
 
     text: str
     language: str
+    # The user's id, or None for an unknown speaker, who can read and write only the home's facts.
     person: str | None = None
     name: str | None = None
     device: str | None = None
+    # Whether nobody else uses the window. Only then may private facts enter it.
     is_alone: bool = False
+    # Whether the speaker is known only by the device, which gives no rights.
     is_known_by_device: bool = False
+    # Whether a device is assigned to this person, so that anyone who speaks there is taken for them.
     owns_device: bool = False
+    # The conversation in which they speak, once that is known.
     conversation: str | None = None
 
     @property

@@ -25,19 +25,18 @@ type LocalMessagesBuilder = Callable[[], tuple[Message, ...]]
 
 @dataclass(frozen=True, slots=True)
 class TurnCallbacks:
-    """Callbacks through which a turn reaches the code around it.
+    """Callbacks through which a turn reaches the code around it."""
 
-    `answer_locally` acts on the input without a model, or returns the reason why it did nothing. It raises
-    `LocalAnswerFailed` if the input was understood but acting on it failed. `build_question` prepares the input for the
-    model, and is called only if a model is used; it raises `TurnError`. `defer` accepts work that runs after the
-    answer. `on_billed` gets the usage of each request at once, before its answer is counted into the window.
-    `run_in_background` runs requests that outlive the turn; if it is None, no request does.
-    """
-
+    # Acts on the input without a model, or returns the reason why it did nothing. Raises `LocalAnswerFailed` if the
+    # input was understood but acting on it failed.
     answer_locally: Callable[[Situation], Awaitable[LocalMessagesBuilder | RouteReason]]
+    # Prepares the input for the model. Called only if a model is used. Raises `TurnError`.
     build_question: Callable[[], Awaitable[Question]]
+    # Accepts work that runs after the answer.
     defer: Callable[[Callable[[], None]], None] = lambda work: work()
+    # Gets the usage of each request at once, before its answer is counted into the window.
     on_billed: BilledRequestCallback = lambda billed: None
+    # Runs requests that outlive the turn. If it is None, no request does.
     run_in_background: Callable[[Coroutine[Any, Any, None]], object] | None = None
 
 
@@ -51,70 +50,77 @@ class AgentFailure:
 
 @dataclass(slots=True)
 class Turn:
-    """One input, from its route to its outcome. Times are in seconds since `started_at`, on the monotonic clock.
-
-    `text` is the user's input, `decision` its route. An answer that `is_spoken` has no marks such as those of Markdown.
-    `fallback_timeout` belongs to the model that is currently used. `deadline` is the timeout of the model's part, while
-    that runs. A turn that `is_in_background` answers nobody who waits for it.
-
-    `recognition_seconds` is when Home Assistant's sentences had been tried, or None if they were not. `tool_runs` are
-    the tools that were run. `attempts` are the requests in the order in which they ended, `billed_requests` are those
-    whose usage was sent, and `usage` is their total. `last_agent_id` is the id of the agent that was tried last;
-    `answered_by` is the same id if that agent answered. `failures` are those of the agents tried before.
-    `failed_tool_calls` is how many of the `tool_calls` returned an error. `error` ended the turn; `interruption`, a
-    cancellation or an unexpected error, interrupted it. `result` is that of the complete turn.
-
-    `context` is the live context of the requests, built for the closed exchanges whose numbers are in
-    `live_exchange_numbers`. `request_tokens` is the planned size of the newest request. `refused_tokens` is the size of
-    the smallest request refused as too long since the last one that was answered; `is_refusal_unexplained` means that
-    the server did not state the length as the reason. `is_request_cut` means that the server has read only part of a
-    request. `waiting_streams` are requests that stay open although their first token took too long, and
-    `resumed_stream` is the one whose answer is awaited next. `has_raised_answer_limit` means that a request was sent
-    again because reasoning had used up the limit of the answer. `unstored_calls` are the calls of the current answer
-    until the window contains it. `sources` are the web pages on which the answer is based. `search_residue` is the
-    residue that has the results of the provider's searches, by the first call of its message. `pictures` are those that
-    tools have taken, by call id. Both are in the requests of this turn and nowhere else.
-    """
+    """One input, from its route to its outcome. Times are in seconds since `started_at`, on the monotonic clock."""
 
     window: Window
+    # The user's input.
     text: str
     decision: RouteDecision
     limits: TurnLimits
     reply: Reply
     callbacks: TurnCallbacks
+    # Whether the answer has no marks such as those of Markdown.
     is_spoken: bool = False
+    # Whether nobody waits for the answer.
     is_in_background: bool = False
+    # The timeout of the model's part, while that runs.
     deadline: asyncio.Timeout | None = None
     started_at: float = field(default_factory=time.monotonic)
     duration_seconds: float = 0.0
     first_token_seconds: float | None = None
+    # The wait for the first token of the model that is currently used, see `TurnLimits.fallback_timeout`.
     fallback_timeout: float | None = None
+    # When Home Assistant's sentences had been tried, or None if they were not.
     recognition_seconds: float | None = None
+    # The requests, in the order in which they ended.
     attempts: list[Attempt] = field(default_factory=list)
     tool_runs: list[ToolRun] = field(default_factory=list)
+    # The requests whose usage was sent.
     billed_requests: list[BilledRequest] = field(default_factory=list)
+    # The total of `billed_requests`.
     usage: Usage = field(default_factory=Usage)
     tool_calls: int = 0
+    # The number of tool calls that returned an error.
     failed_tool_calls: int = 0
     shortfall: Shortfall | None = None
+    # The id of the agent that was tried last.
     last_agent_id: str | None = None
+    # The id of the agent that answered.
     answered_by: str | None = None
+    # The failures of the agents that were tried before the last one.
     failures: list[AgentFailure] = field(default_factory=list)
+    # The error that ended the turn.
     error: ProviderError | TurnError | None = None
+    # A cancellation or an unexpected error that interrupted the turn.
     interruption: BaseException | None = None
+    # The result of the complete turn.
     result: AttemptResult = AttemptResult.ANSWERED
+    # The live context of the requests.
     context: LiveContext | None = None
+    # The numbers of the closed exchanges for which `context` was built.
     live_exchange_numbers: frozenset[int] = frozenset()
+    # The planned size of the newest request.
     request_tokens: int = 0
+    # The size of the smallest request that was refused as too long since the last one that was answered.
     refused_tokens: int | None = None
+    # Whether the server did not state the length as the reason of the refusal.
     is_refusal_unexplained: bool = False
+    # Whether the server has read only part of a request.
     is_request_cut: bool = False
+    # Requests that stay open although their first token took too long.
     waiting_streams: list[AnswerStream] = field(default_factory=list)
+    # The waiting request whose answer is awaited next.
     resumed_stream: AnswerStream | None = None
+    # Whether a request was sent again because reasoning had used up the limit of the answer.
     has_raised_answer_limit: bool = False
+    # The calls of the current answer, until the window contains it.
     unstored_calls: tuple[ToolCall, ...] = ()
+    # The pictures that tools have taken, by call id. They are in the requests of this turn and nowhere else.
     pictures: dict[str, Attachment] = field(default_factory=dict)
+    # The web pages on which the answer is based.
     sources: tuple[Source, ...] = ()
+    # The residue that has the results of the provider's searches, by the first call of its message. It is in the
+    # requests of this turn and nowhere else.
     search_residue: dict[str, NativeData] = field(default_factory=dict)
     repetition_detector: RepetitionDetector = field(default_factory=RepetitionDetector)
     _text_fragments: list[str] = field(default_factory=list)

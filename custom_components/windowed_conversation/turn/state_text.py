@@ -93,21 +93,20 @@ class StateCategory(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class EntityState:
-    """An entity as a request lists it. Its area, name and state contain no separators.
-
-    `kind` is its device class or domain. `is_uncommon` means that people rarely ask about entities of its domain, so
-    that its state is sent only if it is named. `changed_at` is the time of its last change of state, in seconds since
-    the epoch, and `names` are all its names and aliases.
-    """
+    """An entity as a request lists it. Its area, name and state contain no separators."""
 
     area: str
     name: str
     state: str
+    # The device class or domain.
     kind: str = ""
     category: StateCategory = StateCategory.NEUTRAL
+    # The time of the last change of state, in seconds since the epoch.
     changed_at: float = 0.0
     domain: str = ""
+    # Whether people rarely ask about entities of this domain, so that the state is sent only if the entity is named.
     is_uncommon: bool = False
+    # All names and aliases.
     names: tuple[str, ...] = ()
 
     @property

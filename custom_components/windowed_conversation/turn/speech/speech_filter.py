@@ -166,14 +166,13 @@ FIRST_MARK_CHARS = frozenset({_NEW_LINE, *(str(mark.parts[0])[0] for mark in _TE
 
 @dataclass(frozen=True, slots=True)
 class MarkPatterns:
-    """Patterns of the marks: `in_text` finds them anywhere in a text, the others match at a given position.
+    """Patterns of the marks. Inside a text, the line break before a mark is part of the match."""
 
-    `at_line_start` is for the beginning of a line and `at_answer_start` for the beginning of the answer. Inside a text,
-    the line break before a mark is part of the match.
-    """
-
+    # Finds a mark anywhere in a text.
     in_text: re.Pattern[str]
+    # Matches a mark at the beginning of a line.
     at_line_start: re.Pattern[str]
+    # Matches a mark at the beginning of the answer.
     at_answer_start: re.Pattern[str]
 
 
