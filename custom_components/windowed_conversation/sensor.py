@@ -57,15 +57,14 @@ class _ValueSensorDescription[Source](SensorEntityDescription):
 
 @dataclass(frozen=True, kw_only=True)
 class AgentSensorDescription(_ValueSensorDescription[Agent]):
-    """Description of a sensor for one value of an agent.
+    """Description of a sensor for one value of an agent."""
 
-    `is_cumulative` marks a cost, or a total that survives restarts. A total shows the value on disk, so that it never
-    decreases, even if Home Assistant is killed. `needs_model` marks a value that never changes in an account without a
-    model, `suits_tasks` one that AI tasks have, too.
-    """
-
+    # Whether this is a cost, or a total that survives restarts. A total shows the value on disk, so that it never
+    # decreases, even if Home Assistant is killed.
     is_cumulative: bool = False
+    # Whether the value never changes in an account without a model.
     needs_model: bool = False
+    # Whether AI tasks have this value, too.
     suits_tasks: bool = False
 
 

@@ -48,12 +48,7 @@ type ProfileKey = tuple[str | None, bool, str]
 
 
 class Agent:
-    """An agent while its account is set up. Its `state` outlives a reload.
-
-    `id` is the id of its subentry. `vendor` is the vendor of its models, or None for a compatible server. `learn_usage`
-    is called with the usage of each request to its model. `head_start` belongs to the account. `window_stats` are the
-    statistics of the conversations at the last notification of the listeners, newest conversation first.
-    """
+    """An agent while its account is set up."""
 
     def __init__(
         self,
@@ -70,15 +65,20 @@ class Agent:
     ) -> None:
         self.hass = hass
         self.entry = entry
+        # The id of its subentry.
         self.id = agent_id
         self.config = config
+        # Outlives a reload.
         self.state = state
         self.windows = state.windows
         self.counter = state.counter
         self.statistics = state.statistics
         self.health_watch = state.health_watch
+        # The vendor of its models, or None for a compatible server.
         self.vendor = vendor
+        # Called with the usage of each request to its model.
         self.learn_usage = learn
+        # Belongs to the account.
         self.head_start = head_start
         self.tool_schemas = ToolSchemaCache()
         # The profiles of facts built in recent turns, each with the revision of its facts, by audience.
@@ -92,6 +92,7 @@ class Agent:
         self.summarizing_windows: set[Window] = set()
         self._listeners: list[Callable[[], None]] = []
         self._notify_timer: asyncio.TimerHandle | None = None
+        # The statistics of the conversations at the last notification of the listeners, newest conversation first.
         self.window_stats: dict[str, WindowStats] = {}
         self.configure(config)
 

@@ -64,27 +64,25 @@ _LOCAL_SERVER_TEMPERATURE = 0.6
 
 @dataclass(frozen=True, slots=True)
 class AgentConfig:
-    """The settings of an agent, which override the account's options, which override the defaults.
-
-    `family` is the name of the model; on Azure, it is the model that the deployment runs. `fallback_agents` are the
-    entities that are asked if the model does not answer. Exchanges with a tag in `excluded_tags` stay in the window but
-    are not sent. `context_tokens` is the context size that the user entered. `images` says of the model of a compatible
-    server whether it reads pictures, `cameras` whether the model may look through exposed cameras.
-    """
+    """The settings of an agent, which override the account's options, which override the defaults."""
 
     name: str
     routing: RoutingMode
     scope: Scope
     model: str
+    # The name of the model. On Azure, the model that the deployment runs.
     family: str
     settings: ModelSettings
+    # The entities that are asked if the model does not answer.
     fallback_agents: tuple[str, ...]
     instructions: str
     llm_apis: tuple[str, ...]
     policy: WindowPolicy
+    # Exchanges with one of these tags stay in the window but are not sent.
     excluded_tags: frozenset[str]
     context_placement: ContextPlacement
     counting: Counting
+    # The context size that the user entered.
     context_tokens: int | None
     head_start: bool
     limits: TurnLimits
@@ -97,7 +95,9 @@ class AgentConfig:
     filler: str
     record: RecordLevel
     sends_states: bool
+    # Whether the model of a compatible server reads pictures.
     images: bool
+    # Whether the model may look through exposed cameras.
     cameras: bool
 
     @classmethod

@@ -50,39 +50,40 @@ _LOGGER = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class ConversationTurn:
-    """One turn, later with its window and its chat log, and at last its result.
-
-    It `has_begun` once it has its window; the fields below are set then. A turn that `is_in_background` is one whose
-    answer was promised.
-
-    `id` is the turn's id in the record, which sorts by time; `record_id` is the same, or None if the turn is not
-    recorded. `started_at` is the start, in seconds since the epoch. `state` holds the progress and the outcome.
-    `stats_before` and `stats_after` are the statistics of the window at the start and after the turn. `intents` is set
-    once a local answer was tried. If a model was asked, `prompt_fingerprints` holds the fingerprints of the system
-    prompt, and `live_context` the live context. `attributes` name the agent that answered and earlier failures, see
-    `turn_report.build_answer_attributes`.
-    """
+    """One turn, later with its window and its chat log, and at last its result."""
 
     agent: Agent
     entity_id: str
     window_key: str
     user_input: ConversationInput
     speaker: Speaker
+    # Whether it has its window and the other values that `begin` sets.
     has_begun: bool = False
+    # Whether the answer was promised.
     is_in_background: bool = False
     reply: ChatLogReply = field(init=False)
     chat_log: ChatLog = field(init=False)
     window: Window = field(init=False)
+    # The id of the turn in the record, which sorts by time.
     id: str = field(init=False)
+    # The id of the turn, or None if it is not recorded.
     record_id: str | None = field(init=False)
+    # In seconds since the epoch.
     started_at: float = field(init=False)
     dialog: MemoryDialog = field(init=False)
+    # The statistics of the window at the start.
     stats_before: WindowStats = field(init=False)
+    # The statistics of the window after the turn.
     stats_after: WindowStats = field(init=False)
+    # The progress and the outcome.
     state: Turn = field(init=False)
+    # Set once a local answer was tried.
     intents: LocalAnswerer | None = None
+    # Set if a model was asked.
     live_context: TurnContext | None = None
+    # The fingerprints of the system prompt, if a model was asked.
     prompt_fingerprints: PromptFingerprints | None = None
+    # The agent that answered, and earlier failures, see `turn_report.build_answer_attributes`.
     attributes: Mapping[str, Any] = field(default_factory=dict)
 
     def begin(self, reply: ChatLogReply, window: Window) -> None:

@@ -56,19 +56,19 @@ class PromptFingerprints:
 
 @dataclass(frozen=True, slots=True)
 class RequestFingerprints:
-    """The fingerprints of a request.
-
-    `part_hashes` are the fingerprints of its fixed beginning, which has `fixed_tokens` tokens. `message_hashes` are
-    those of the messages after that, and `message_tokens` their sizes. `newest_exchange_index` is the index of the
-    message with which the newest exchange begins.
-    """
+    """The fingerprints of a request."""
 
     billed_at: float
     model: str
+    # The fingerprints of the fixed beginning.
     part_hashes: dict[PromptPart, int]
+    # The size of the fixed beginning.
     fixed_tokens: int
+    # The fingerprints of the messages after the fixed beginning.
     message_hashes: Sequence[int]
+    # The sizes of the messages after the fixed beginning.
     message_tokens: Sequence[int]
+    # The index of the message with which the newest exchange begins.
     newest_exchange_index: int
 
     @classmethod

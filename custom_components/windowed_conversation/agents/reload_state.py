@@ -39,20 +39,21 @@ class SentContext:
 
 @dataclass(slots=True)
 class RecentTurn:
-    """A turn in working memory, at any record level.
-
-    `outline` returns its record with its requests, and `complete` also their text, which takes milliseconds.
-    `context` has the additions to its requests. `attempts` is empty if its requests had pictures, which are not
-    kept. `live_tokens` is the size of its live context. `cost` is in US dollars, and None until it is known.
-    """
+    """A turn in working memory, at any record level."""
 
     record: TurnRecord
     speaker: Speaker
+    # Returns the record with its requests.
     outline: Callable[[], TurnRecord]
+    # Returns the record with its requests and their text, which takes milliseconds.
     complete: Callable[[], TurnRecord]
+    # The additions to the requests.
     context: SentContext
+    # Empty if the requests had pictures, which are not kept.
     attempts: tuple[Attempt, ...] = ()
+    # The size of the live context.
     live_tokens: int = 0
+    # In US dollars. None until it is known.
     cost: str | None = None
 
 

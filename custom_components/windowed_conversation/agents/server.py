@@ -287,14 +287,13 @@ async def _async_fetch_context_size(provider: SupportsContextSize, model: str, s
 
 @dataclass(frozen=True, slots=True)
 class _RequestPrefix:
-    """The beginning of a question's requests, which is the same for all speakers.
+    """The beginning of a question's requests, which is the same for all speakers."""
 
-    `key` is the key of the window that has the system prompt as it was sent. `asked_at` is on the monotonic clock.
-    """
-
+    # The key of the window that has the system prompt as it was sent.
     key: str | None
     tools: tuple[ToolSchema, ...]
     prompt_fingerprints: tuple[int, int]
+    # On the monotonic clock.
     asked_at: float
 
 

@@ -38,15 +38,13 @@ _NO_ANSWER_ATTRIBUTES: Mapping[str, Any] = {
 
 @dataclass(slots=True)
 class Totals:
-    """Totals over all turns of an agent, kept across restarts: messages, turns, requests, tool calls and tokens.
-
-    `turns_model` counts the turns that a model answered. `turns_fallback` counts those of them that a fallback agent
-    answered.
-    """
+    """Totals over all turns of an agent, kept across restarts: messages, turns, requests, tool calls and tokens."""
 
     evicted_messages: int = 0
     turns_local: int = 0
+    # The turns that a model answered.
     turns_model: int = 0
+    # The turns in `turns_model` that a fallback agent answered.
     turns_fallback: int = 0
     turns_failed: int = 0
     requests: int = 0
@@ -62,14 +60,13 @@ _TOTAL_NAMES = tuple(each.name for each in fields(Totals))
 
 @dataclass(slots=True)
 class Costs:
-    """Costs in US dollars. `last_turn` is the cost of the last turn, or None if it is unknown.
+    """Costs in US dollars."""
 
-    `known_total` is the total of all turns and summaries with known costs, kept across restarts. `without_price` is the
-    number of all others.
-    """
-
+    # The cost of the last turn, or None if it is unknown.
     last_turn: Decimal | None = None
+    # The total of all turns and summaries with known costs, kept across restarts.
     known_total: Decimal = field(default_factory=Decimal)
+    # The number of turns and summaries with unknown costs.
     without_price: int = 0
 
     @property

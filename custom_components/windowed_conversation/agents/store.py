@@ -59,17 +59,19 @@ _STORE_KEY: HassKey[AgentStore] = HassKey(f"{DOMAIN}_store")
 
 @dataclass(eq=False, slots=True)
 class StoredValue:
-    """A value of an account or agent that is written after each change. `get_value` returns it as immutable JSON data.
+    """A value of an account or agent that is written after each change.
 
-    `restore` is called with the stored value, or None if there is none, and `on_written` with each value that has been
-    written to disk. Nothing is written before the stored value has been read, because that would overwrite it.
+    Nothing is written before the stored value has been read, because that would overwrite it.
     """
 
     store: AgentStore
     owner_id: str
     name: str
+    # Returns the value as immutable JSON data.
     get_value: Callable[[], Any]
+    # Called with the stored value, or None if there is none.
     restore: Callable[[Any], None]
+    # Called with each value that has been written to disk.
     on_written: Callable[[Any], None] | None = None
     _last_stored_value: Any = field(default=None, init=False)
     _is_read: bool = field(default=False, init=False)

@@ -88,15 +88,14 @@ def _find_system_message(window: Window) -> Message | None:
 
 @dataclass(frozen=True, slots=True)
 class Summarizer:
-    """Summarizes one conversation of an agent. `llm_context` is the LLM context for the tools in the request.
-
-    `cause` is the turn that evicted exchanges, or None if an action requested the summary.
-    """
+    """Summarizes one conversation of an agent."""
 
     agent: Agent
     window: Window
+    # The context for the tools in the request.
     llm_context: llm.LLMContext
     entity_id: str
+    # The turn that evicted exchanges, or None if an action requested the summary.
     cause: SummaryCause | None = None
 
     @property

@@ -201,21 +201,20 @@ async def _async_import_prices(hass: HomeAssistant) -> Any:
 
 
 class ServerCache:
-    """The model list that a server sent last, with token limits. Used while the server is away; survives a reload.
-
-    `is_away` is True if it was logged that the server does not respond. `unanswered_since` is the time of the first
-    request without a response since the server last responded, in seconds on the event loop's clock, or None.
-    `away_at` is the time at which that was found, or None while the server responds.
-    `answered_at` is the time at which the server last answered a turn since Home Assistant started, or None.
-    `save_soon` is called after each change of the list.
-    """
+    """The model list that a server sent last, with token limits. Used while the server is away; survives a reload."""
 
     def __init__(self) -> None:
         self.models: tuple[ListedModel, ...] = ()
+        # Whether it was logged that the server does not respond.
         self.is_away = False
+        # The time at which that was found, or None while the server responds.
         self.away_at: datetime | None = None
+        # The time of the first request without a response since the server last responded, in seconds on the event
+        # loop's clock, or None.
         self.unanswered_since: float | None = None
+        # The time at which the server last answered a turn since Home Assistant started, or None.
         self.answered_at: datetime | None = None
+        # Called after each change of the list.
         self.save_soon: Callable[[], None] = lambda: None
 
     def restore(self, stored: object) -> None:

@@ -301,10 +301,7 @@ async def async_is_never_mind(hass: HomeAssistant, user_input: conversation.Conv
 
 
 class LocalAnswerer:
-    """Answers one turn locally. `response` is Home Assistant's intent response, or None before the answer.
-
-    `asks` is True if the answer is a question that waits for a yes or no.
-    """
+    """Answers one turn locally."""
 
     def __init__(
         self,
@@ -323,7 +320,9 @@ class LocalAnswerer:
         self._model_has_tools = model_has_tools
         self._memory_answers = memory
         self._is_recorded = True
+        # Home Assistant's intent response, or None before the answer.
         self.response: IntentResponse | None = None
+        # Whether the answer is a question that waits for a yes or no.
         self.asks = False
         # The text of Home Assistant's answer, empty before the answer.
         self.answer_text = ""

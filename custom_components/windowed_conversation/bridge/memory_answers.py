@@ -119,20 +119,20 @@ class MemoryRequest:
 
 @dataclass(frozen=True, slots=True)
 class _SentenceTemplates:
-    """The sentence templates of a language.
+    """The sentence templates of a language."""
 
-    Every sentence contains a `trigger_pattern`, which is searched for first because that is fast. `heading_intents` are
-    templates that precede a colon. `clause_pattern` matches the beginning of a clause where the same words could also
-    introduce an infinitive: "kom ihåg att". `please` matches politeness before or after a captured text, and
-    `word_for_me` is the word for "me". `character_table` replaces variants of a character by the one in the templates.
-    """
-
+    # Every sentence contains it. It is searched for first, because that is fast.
     trigger_pattern: re.Pattern[str]
     intents: Intents
+    # Templates that precede a colon.
     heading_intents: Intents
+    # Matches the beginning of a clause where the same words could also introduce an infinitive: "kom ihåg att".
     clause_pattern: re.Pattern[str]
+    # Matches politeness before or after a captured text.
     please: re.Pattern[str]
+    # The word for "me".
     word_for_me: str
+    # Replaces variants of a character by the one in the templates.
     character_table: Mapping[int, int]
 
 
@@ -291,14 +291,13 @@ def _parse_intents(parts: dict[str, Any], templates: dict[str, list[str]]) -> In
 
 @dataclass(frozen=True, slots=True)
 class MemoryAnswer:
-    """An answer of memory. `is_recorded` is False if the user wants something forgotten.
-
-    The exchange is then not recorded, because it would repeat the forgotten text. `asks` is True if the answer is a
-    question that waits for a yes or no.
-    """
+    """An answer of memory."""
 
     speech: str
+    # False if the user wants something forgotten. The exchange is then not recorded, because it would repeat the
+    # forgotten text.
     is_recorded: bool = True
+    # Whether the answer is a question that waits for a yes or no.
     asks: bool = False
 
 

@@ -75,17 +75,17 @@ _TRIAL_TIMEOUT = 15.0
 
 @dataclass(frozen=True, slots=True)
 class AccountForm:
-    """The form of one kind of account.
-
-    `default_url` is the vendor's own URL, or empty. `title` is the title of the account, or empty to use the host name.
-    `advanced` are fields that most people leave unchanged. `link_placeholders` are placeholders of the translations.
-    """
+    """The form of one kind of account."""
 
     provider: str
+    # The vendor's own URL, or empty.
     default_url: str = ""
+    # The title of the account, or empty to use the host name.
     title: str = ""
+    # Placeholders of the translations.
     link_placeholders: Mapping[str, str] = field(default_factory=dict)
     requires_key: bool = True
+    # Fields that most people leave unchanged.
     advanced: tuple[str, ...] = ()
 
     def build_schema(

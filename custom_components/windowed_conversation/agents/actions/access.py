@@ -251,16 +251,15 @@ def validate_conversation_id(conversation: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PersonTarget:
-    """The person whose memory or turns an action concerns. If `person` is None, it concerns only those of the home.
+    """The person whose memory or turns an action concerns."""
 
-    `can_see_private` is true if the caller is that person and may see private data. It is false inside a turn, because
-    the result of a model's tool may enter a shared window. `is_named` is true if the caller named the person
-    explicitly.
-    """
-
+    # None concerns only those of the home.
     person: str | None
     name: str | None
+    # Whether the caller is that person and may see private data. False inside a turn, because the result of a model's
+    # tool may enter a shared window.
     can_see_private: bool
+    # Whether the caller named the person explicitly.
     is_named: bool
 
 

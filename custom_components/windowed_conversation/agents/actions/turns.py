@@ -73,12 +73,13 @@ _EXPORT_SCHEMA = probatio.Schema({**_FILTER_FIELDS, probatio.Required(access.ATT
 class CallerPermissions:
     """The people and agents whose turns a caller may list, and the people whose text they may read.
 
-    Among people, None stands for unknown speakers. If `visible_people` or `visible_agent_ids` itself is None, it means
-    all.
+    Among people, None stands for unknown speakers.
     """
 
     readable_people: frozenset[str | None]
+    # None means all.
     visible_people: frozenset[str | None] | None
+    # None means all.
     visible_agent_ids: frozenset[str] | None
 
     def can_see(self, turn: TurnRecord) -> bool:
