@@ -22,26 +22,27 @@ _FLOW_PATH = "/api/config/config_entries"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelAccess:
-    """The address of a model, and its timeouts in seconds, or None for the defaults.
-
-    `form_name` is the menu name of the account form, and `wire_format` is the choice between OpenAI's two formats if
-    the form offers one. `can_control_home` gives the model the Assist tools. `window_tokens` is the size of the window
-    in tokens for a new account. `is_scripted` is whether this is the scripted model, `has_memory` whether its agent has
-    memory, `learns` whether it learns from conversations, and `record_level` the level of its record of turns, or None
-    for the default.
-    """
+    """The address of a model, and the settings of its account and its agent."""
 
     url: str
     model: str
     api_key: str | None = None
+    # The menu name of the account form.
     form_name: str = "server"
+    # The choice between OpenAI's two formats, if the form offers one.
     wire_format: str | None = None
+    # Whether the model gets the Assist tools.
     can_control_home: bool = True
+    # In seconds. None for the defaults.
     timeouts: tuple[int, int] | None = None
+    # The size of the window for a new account.
     window_tokens: int | None = None
+    # Whether this is the scripted model.
     is_scripted: bool = False
     has_memory: bool = True
+    # Whether the agent learns from conversations.
     learns: bool = False
+    # The level of the record of turns, or None for the default.
     record_level: str | None = None
 
     def fingerprint(self) -> str:

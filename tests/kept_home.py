@@ -57,17 +57,19 @@ _ABSENCE = 3600.0
 class KeptHome:
     """The content of a home that a version has left, and the folder that it was read from.
 
-    `people` are the user ids by user name, `model` is the address of the model server, and `kept_at` is the time at
-    which the home was stopped, in seconds since the epoch. `storage` has Home Assistant's own files by name.
-    `responses` has what a visit with the version's own code left: the responses of actions and the data of events,
-    by their names. The exports are that of the diary, and the lines of those of all memories and turns.
+    The exports are that of the diary, and the lines of those of all memories and turns.
     """
 
     folder: Path
+    # The user ids by user name.
     people: dict[str, str]
+    # The address of the model server.
     model: str
+    # The time at which the home was stopped, in seconds since the epoch.
     kept_at: float
+    # Home Assistant's own files by name.
     storage: dict[str, Json]
+    # The responses of actions and the data of events, by their names, of a visit with the version's own code.
     responses: dict[str, dict[str, list[Any]]]
     conversation: Json
     memories: list[str]

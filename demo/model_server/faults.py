@@ -29,12 +29,13 @@ class ConnectionBreak(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A fault. Exactly one of `refusal`, `breaks` and `bend` is set. `after_words` None means after the last word."""
+    """A fault. Exactly one of `refusal`, `breaks` and `bend` is set."""
 
     description: str
     refusal: Refusal | None = None
     breaks: ConnectionBreak | None = None
     bend: Callable[[Answer, Conversation], Answer] | None = None
+    # None means after the last word.
     after_words: int | None = 3
 
     @property

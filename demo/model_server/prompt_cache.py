@@ -28,16 +28,16 @@ class CacheMark:
 
 @dataclass(frozen=True, slots=True)
 class CacheRules:
-    """The caching rules for a request. `min_tokens` and `step_tokens` are in tokens; the defaults are those of OpenAI.
+    """The caching rules for a request. The defaults are those of OpenAI: from 1024 tokens on, in steps of 128.
 
-    https://platform.openai.com/docs/guides/prompt-caching: from 1024 tokens on, in steps of 128. If `marks` is None,
-    each prompt is cached automatically, otherwise only up to the marks; `block_ends` are the byte positions at which
-    blocks end.
+    https://platform.openai.com/docs/guides/prompt-caching
     """
 
     min_tokens: int = 1024
     step_tokens: int = 128
+    # None caches each prompt automatically, otherwise it is cached only up to the marks.
     marks: tuple[CacheMark, ...] | None = None
+    # The byte positions at which blocks end.
     block_ends: tuple[int, ...] = ()
 
 

@@ -30,36 +30,38 @@ class RequestOutcome(StrEnum):
 
 @dataclass(slots=True)
 class RequestRecord:
-    """One request in the wire format `format`. Times are in nanoseconds, or None if that point was not reached.
-
-    `raw` is the received body, `size` its length in bytes, `body` its parsed JSON; the control API omits `raw`.
-    `for_answer` is true if the request is for a model's answer, and not for the list of models, a token count or a
-    compaction. `usage` is empty until the answer has been billed. `first_event_ns` is the time just before the first
-    bytes of the answer were written, `first_content_ns` the same for the first text; `text_events` is the number of
-    written events with text. `client` is the client's address and port, which identifies requests on the same
-    connection.
-    """
+    """One request. Times are in nanoseconds, or None if that point was not reached."""
 
     number: int
     method: str
     path: str
     headers: dict[str, str]
     arrived_ns: int
+    # The wire format.
     format: str
     query: dict[str, str] = field(default_factory=dict)
+    # Whether it asks for a model's answer, and not for the list of models, a token count or a compaction.
     for_answer: bool = False
+    # The length of the body in bytes.
     size: int = 0
+    # The body as JSON.
     body: Any = None
+    # The received body, which the control API omits.
     raw: bytes = field(default=b"", repr=False)
     violations: list[Violation] = field(default_factory=list)
     fault: str | None = None
     status: int | None = None
+    # Empty until the answer has been billed.
     usage: dict[str, int] = field(default_factory=dict)
+    # The time just before the first bytes of the answer were written.
     first_event_ns: int | None = None
+    # The time just before the first text of the answer was written.
     first_content_ns: int | None = None
+    # The number of written events with text.
     text_events: int = 0
     ended_ns: int | None = None
     outcome: RequestOutcome = RequestOutcome.OPEN
+    # The client's address and port, which identifies requests on the same connection.
     client: str = ""
 
     @property

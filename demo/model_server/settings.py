@@ -15,29 +15,27 @@ DEFAULT_MODEL = "scripted"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The start options. `delay` is in seconds per piece of an answer, `latency` in seconds before the first byte.
-
-    `search_delay` is in seconds before each event of a web search.
-
-    `context_size` is in tokens (None: no limit).
-
-    `figures` maps field names of a usage to the JSON text to report instead of the count, or to None to omit the field.
-    If `key` is set, a request with another key is refused with 401. If `strict` is set, an invalid request is refused
-    with 400. If `obedient` is set, the model does what sentences with MUST order. Raises ValueError with a message that
-    names the invalid value.
-    """
+    """The start options. Raises ValueError with a message that names the invalid value."""
 
     host: str = "127.0.0.1"
     port: int = 0
+    # A request with another key is refused with 401.
     key: str | None = None
+    # In seconds per piece of an answer.
     delay: float = 0.0
+    # In seconds before the first byte.
     latency: float = 0.0
+    # In seconds before each event of a web search.
     search_delay: float = 0.0
+    # Whether an invalid request is refused with 400.
     strict: bool = False
+    # Whether the model does what sentences with MUST order.
     obedient: bool = False
     shapes: tuple[str, ...] = ()
     models: tuple[str, ...] = (DEFAULT_MODEL,)
+    # In tokens. None means no limit.
     context_size: int | None = None
+    # Maps field names of a usage to the JSON text to report instead of the count, or to None to omit the field.
     figures: Mapping[str, str | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

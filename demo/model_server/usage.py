@@ -17,16 +17,17 @@ SEARCH_TOKENS = 8000
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Counts of tokens: `prompt` includes `cached` and `written` (to the cache), `completion` includes `reasoning`.
+    """Counts of tokens."""
 
-    `written_long` is the part of `written` that is kept for an hour. `prompt` also includes what `searches` have found.
-    """
-
+    # Includes `cached`, `written`, and the tokens of the texts that `searches` have found.
     prompt: int
     cached: int
+    # Includes `reasoning`.
     completion: int
     reasoning: int
+    # Written to the cache.
     written: int = 0
+    # The part of `written` that is kept for an hour.
     written_long: int = 0
     searches: int = 0
 

@@ -38,21 +38,23 @@ class Frame:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
-    """A parsed request. `cache_bytes` is the bytes that the prompt cache compares, `body` the body for the wire format.
-
-    A model that does not think has no reasoning; a model that always thinks has some in every answer.
-    `schema_parameter` and `schema_text` are the JSON schemas of the answer in a parameter and in the user's text.
-    """
+    """A parsed request."""
 
     model: str
     conversation: Conversation
+    # The bytes that the prompt cache compares.
     cache_bytes: bytes
     is_streamed: bool
+    # The body for the wire format.
     body: dict[str, Any]
     includes_usage: bool = True
+    # A model that does not think has no reasoning.
     can_think: bool = True
+    # A model that always thinks has some in every answer.
     must_think: bool = False
+    # The JSON schema of the answer in a parameter.
     schema_parameter: dict[str, Any] | None = None
+    # The JSON schema of the answer in the user's text.
     schema_text: dict[str, Any] | None = None
     cache_rules: CacheRules = field(default=CacheRules())
 

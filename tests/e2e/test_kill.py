@@ -27,23 +27,23 @@ _NUMBER = re.compile(r"\n\n.*number (\d+) is")
 
 @dataclass(slots=True)
 class Killed:
-    """The turns of a run, the state shown before the kill, and the state that was restored at the next start.
+    """The turns of a run, the state shown before the kill, and the state that was restored at the next start."""
 
-    `answer_ages` has the time of each answer in seconds before the kill, in order. `names` are the answers to the
-    question for the name, which the user stated before the first kill. `stored` are the numbers of the conversation's
-    exchanges in the file, `memory_numbers` those of its turns in memory, `recorded` has how each turn ended according
-    to the record of turns, and `findings` are the results of the integrity checks of SQLite and the search index.
-    """
-
+    # The time of each answer in seconds before the kill, in order.
     answer_ages: list[float] = field(default_factory=list)
     shown: dict[str, str] = field(default_factory=dict)
     turns_before: int = 0
     kept: list[int] = field(default_factory=list)
     totals_after: dict[str, str] = field(default_factory=dict)
+    # The answers to the question for the name, which the user stated before the first kill.
     names: list[str] = field(default_factory=list)
+    # The numbers of the turns in memory.
     memory_numbers: list[int] = field(default_factory=list)
+    # How each turn ended according to the record of turns.
     recorded: list[str] = field(default_factory=list)
+    # The numbers of the conversation's exchanges in the file.
     stored: list[int] = field(default_factory=list)
+    # The results of the integrity checks of SQLite and the search index.
     findings: list[str] = field(default_factory=list)
 
 

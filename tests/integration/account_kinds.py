@@ -24,19 +24,18 @@ _AZURE_CHAT_PATH = "/openai/deployments/scripted/chat/completions"
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of account: the step of its config flow, its data without URL and key, and the path of its requests.
-
-    `asked` is the path of requests to the model, and `tried` the path of the request that validates the account if that
-    differs. `url_path` is appended to the server's address. `title` is the title of the account, in which `{host}` is
-    the server's host.
-    """
+    """A kind of account: the step of its config flow, and its data without URL and key."""
 
     name: str
     step: str
     data: Mapping[str, str]
+    # The path of requests to the model.
     asked: str
+    # Appended to the server's address.
     url_path: str = ""
+    # The title of the account, in which `{host}` is the server's host.
     title: str = "{host}"
+    # The path of the request that validates the account, if that is another one.
     tried: str = ""
 
     @property

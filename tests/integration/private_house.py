@@ -159,15 +159,15 @@ type Probe = Callable[[House], Coroutine[Any, Any, object]]
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A test case: `look` must return exactly the marker words in `words`; the words in `either` are optional.
-
-    `before` runs first. Neighbouring cases with the same `before` share what it did to the house.
-    """
+    """A test case: a look into the house, and the marker words that it must return."""
 
     name: str
     look: Probe
+    # The marker words, of which all must be returned.
     words: frozenset[str]
+    # Marker words that are optional.
     either: frozenset[str] = frozenset()
+    # Runs first. Neighbouring cases with the same one share what it did to the house.
     before: Probe | None = None
 
 

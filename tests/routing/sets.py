@@ -20,23 +20,24 @@ EITHER = "either"
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A sentence. `setup` and `changes` have states and attributes by entity; the answer must contain a word of `says`.
-
-    `announces` is the expected announcement, empty for none, and `timers` the expected names or commands of timers with
-    their minutes; neither is checked if it is None.
-    """
+    """A sentence, its route, and its effects in the home."""
 
     sentence: str
     route: str
     group: str = ""
     language: str = "en"
     after: str = ""
+    # States and attributes by entity, before the sentence.
     setup: Mapping[str, Json] = field(default_factory=dict)
     initial_timers: tuple[str, ...] = ()
+    # The expected changes of states and attributes by entity.
     changes: Mapping[str, Json] = field(default_factory=dict)
     ignored: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    # The answer must contain one of these words.
     says: tuple[str, ...] = ()
+    # The expected announcement, empty for none. Not checked if it is None.
     announces: str | None = None
+    # The expected names or commands of timers with their minutes. Not checked if it is None.
     timers: tuple[tuple[str, int], ...] | None = None
 
 

@@ -38,17 +38,17 @@ def is_label(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Exceptions:
-    """Texts that are right in a language although a check objects.
+    """Texts that are right in a language although a check objects."""
 
-    `same` are English texts that the language shares, and `after_numbers` words that no number changes. `reasons` has
-    the reason for each other exception by the pattern of its keys and the name of its check, and `shared` those of all
-    languages. `used` collects the exceptions that were needed.
-    """
-
+    # English texts that the language shares.
     same: frozenset[str]
+    # Words that no number changes.
     after_numbers: frozenset[str]
+    # The reason for each other exception, by the pattern of its keys and the name of its check.
     reasons: dict[str, dict[str, str]]
+    # The exceptions of all languages.
     shared: dict[str, dict[str, str]] = field(default_factory=dict)
+    # Collects the exceptions that were needed.
     used: set[tuple[str, str]] = field(default_factory=set)
 
     def allow(self, key: str, check: str) -> bool:
