@@ -6,6 +6,8 @@ A name has to be a parameter, variable or string of its function, a member of it
 string at the top level of its module, or a public class. The class, value or module before a dot has to have what
 follows. The docstring of a module may name the modules beside it and each of its strings, and files have to exist.
 Other text in back-ticks, such as a command or the path of a URL, is no name.
+
+A class docstring that explains many of its fields is refused too: a comment above each field does that.
 """
 
 import ast
@@ -27,6 +29,7 @@ from typing import NamedTuple
 REPOSITORY = Path(__file__).resolve().parents[1]
 INTEGRATION_FOLDER = "custom_components"
 FOLDERS = (INTEGRATION_FOLDER, "demo", "benchmarks", "scripts", "tests")
+MAX_FIELDS_IN_DOCSTRING = 3
 
 _SPAN_PATTERN = re.compile(r"(?<!`)`([^`]+)`(?!`)")
 _NAME_PATTERN = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
@@ -45,7 +48,7 @@ type _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
 class WrongName(NamedTuple):
-    """A name that names nothing, and its place in the repository."""
+    """A name that names nothing, or a class docstring with too many fields, and its place in the repository."""
 
     path: str
     line: int
@@ -407,8 +410,17 @@ def iter_unknown_names(module: Module, index: Index) -> Iterator[WrongName]:
                 yield WrongName(module.path, line, span)
 
 
+def iter_glossaries(module: Module) -> Iterator[WrongName]:
+    """Yield the class docstrings that name too many fields of their class."""
+    for node in module.definitions:
+        if isinstance(node, ast.ClassDef):
+            named = set(_SPAN_PATTERN.findall(ast.get_docstring(node) or "")).intersection(_iter_fields(node))
+            if len(named) > MAX_FIELDS_IN_DOCSTRING:
+                yield WrongName(module.path, node.lineno, f"{node.name} explains {len(named)} fields in its docstring")
+
+
 def iter_wrong_names(sources: Iterable[tuple[str, str]]) -> Iterator[WrongName]:
-    """Yield each name that names nothing. `sources` are paths and the code of all modules.
+    """Yield each name that names nothing, and each glossary of fields. `sources` are paths and the code of all modules.
 
     The names in the integration do not refer to other folders.
     """
@@ -419,6 +431,7 @@ def iter_wrong_names(sources: Iterable[tuple[str, str]]) -> Iterator[WrongName]:
     }
     for module in modules:
         yield from iter_unknown_names(module, indexes[module.path.startswith(f"{INTEGRATION_FOLDER}/")])
+        yield from iter_glossaries(module)
 
 
 def main() -> int:

@@ -158,5 +158,19 @@ def test_integration_does_not_name_what_only_tests_have() -> None:
     assert list(iter_wrong_names([tests, ("demo/a.py", code)])) == []
 
 
+def test_class_docstring_with_many_fields_is_refused() -> None:
+    names = ["text", "size", "kind", "begun"]
+    fields = "".join(f"    {name}: str\n" for name in names)
+
+    def list_findings(*named: str) -> list[str]:
+        docstring = " ".join(f"`{name}`" for name in named)
+        code = f'class Turn:\n    """A turn. {docstring}"""\n\n{fields}\n    def close(self):\n        self.end = ""\n'
+        return [each.name for each in iter_wrong_names([("scripts/a.py", code)])]
+
+    assert list_findings(*names[:3], "close") == []
+    assert list_findings(*names) == ["Turn explains 4 fields in its docstring"]
+    assert list_findings(*names[:3], "end") == ["Turn explains 4 fields in its docstring"]
+
+
 def test_repository_has_no_wrong_name(capsys: pytest.CaptureFixture[str]) -> None:
     assert check_names.main() == 0, capsys.readouterr().out
