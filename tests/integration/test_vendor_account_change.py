@@ -162,8 +162,9 @@ async def test_key_that_is_left_empty_stays(
             entered = kind.entered(model_server)
             del entered[CONF_API_KEY]
 
-            await form(**entered, **key)
+            done = await form(**entered, **key)
 
+            assert done["reason"] == "reconfigure_successful"
             assert entry.data == kind.account(model_server)
 
 
