@@ -32,6 +32,15 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+@pytest.fixture(autouse=True, scope="module")
+def garbage_collection() -> None:
+    """Collect the garbage of a file's tests before the next file.
+
+    Home Assistant's plugin also freezes what is left then, so that it never frees the last home of a file.
+    """
+    gc.collect()
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Replace lone surrogates in logged text, because pytest-xdist cannot send them from a worker process."""
