@@ -1,11 +1,13 @@
-"""Change lines of `turn/` and `window/` one at a time, and print which changes the tests of both do not notice.
+"""Change lines of modules one at a time, and print which changes the tests of these modules do not notice.
 
-    .venv/test/bin/python -m scripts.mutate                          (60 lines, two at a time: about half an hour)
-    .venv/test/bin/python -m scripts.mutate --only turn/routing.py:31  (these lines alone, after a test was written)
+    .venv/test/bin/python -m scripts.mutate turn/routing.py window/policy.py    (60 lines, two at a time)
+    .venv/test/bin/python -m scripts.mutate turn/routing.py --lines 31 40       (these lines alone)
 
-Only copies of the repository are changed, never the repository itself. Each seed selects a different but reproducible
-set of lines. Ends with 1 if less than 95 % of the changes are caught; a test that hangs counts as having caught a
-change.
+Paths are relative to the integration. The tests of a module are those that have its name or import it. For a folder
+that knows no Home Assistant, all others of the folder follow, because they are quick. After `--minutes`, no further
+change is tried. Only copies of the repository are changed, never the repository itself. Each seed selects a different
+but reproducible set of lines. Ends with 1 if less than 95 % of the changes are caught; a test that hangs counts as
+having caught a change.
 """
 
 import argparse
@@ -17,6 +19,7 @@ import os
 from pathlib import Path
 from queue import SimpleQueue
 from random import Random
+import re
 import shutil
 import signal
 import subprocess
@@ -28,12 +31,14 @@ from scripts.mutations import Mutation, iter_mutations
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 PACKAGE_PATH = Path("custom_components/windowed_conversation")
-MUTATED_FOLDERS = ("turn", "window")
+# Folders whose tests run without Home Assistant, which saves most of the time.
+_PURE_FOLDERS = {"memory", "providers", "store", "turn", "window"}
+_PURE_OPTIONS = ("-p", "no:homeassistant", "-p", "tests.without_home_assistant")
 _MIN_CAUGHT_SHARE = 0.95
 # Exit codes of pytest: 0 if all tests passed, 1 if some failed, 2 and 4 if a test or a conftest.py cannot be imported.
 _PASSED_EXIT_CODE, _FAILED_EXIT_CODES = 0, {1, 2, 4}
-# Slow tests, which run only after all others have passed.
-_SLOW_TESTS = ("test_random_histories.py", "test_work.py", "test_page.py", "test_standalone.py")
+# Files with Home Assistant take seconds each.
+_MAX_TEST_FILES = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,49 +56,49 @@ class Mutant:
         (copy / PACKAGE_PATH / self.path).write_text(self.mutation.source)
 
 
-def create_mutants(seed: int) -> list[Mutant]:
-    """Return one randomly selected change for each line that can be changed."""
+def create_mutants(paths: list[Path], seed: int) -> list[Mutant]:
+    """Return one randomly selected change for each line of the modules that can be changed."""
     mutants = []
-    for module in sorted(
-        path for folder in MUTATED_FOLDERS for path in (REPOSITORY / PACKAGE_PATH / folder).rglob("*.py")
-    ):
-        path = module.relative_to(REPOSITORY / PACKAGE_PATH)
+    for path in paths:
         by_line: dict[int, list[Mutation]] = {}
-        for mutation in iter_mutations(module.read_text()):
+        for mutation in iter_mutations((REPOSITORY / PACKAGE_PATH / path).read_text()):
             by_line.setdefault(mutation.line, []).append(mutation)
         mutants += [Mutant(path, Random(f"{seed}:{path}:{line}").choice(found)) for line, found in by_line.items()]
     return mutants
 
 
-def select_mutants(mutants: list[Mutant], seed: int, count: int, only: list[str]) -> list[Mutant]:
-    """Return the mutants of the lines in `only`, or else `count` random mutants."""
-    if only:
-        return [mutant for mutant in mutants if f"{mutant.path}:{mutant.mutation.line}" in only]
+def select_mutants(mutants: list[Mutant], seed: int, count: int, lines: list[int]) -> list[Mutant]:
+    """Return the mutants of these lines, or else `count` random mutants."""
+    if lines:
+        return [mutant for mutant in mutants if mutant.mutation.line in lines]
     return Random(seed).sample(mutants, min(count, len(mutants)))
 
 
-def order_tests(path: Path) -> list[str]:
-    """Return the test files, those most likely to notice a change of this module first."""
-    tests = [file for folder in MUTATED_FOLDERS for file in (REPOSITORY / "tests" / folder).rglob("test_*.py")]
-    folder = REPOSITORY / PACKAGE_PATH / path.parts[0]
-    importers = [each for each in folder.rglob("*.py") if f".{path.stem} import" in each.read_text()]
-    above = {f".{path.parts[0]}.{each.stem} import" for each in importers}
+def find_tests(path: Path) -> list[str]:
+    """Return the test files of a module, those most likely to notice a change first.
 
-    def rank_test(file: Path) -> tuple[bool, bool, bool, bool, bool, str]:
-        text, is_near = file.read_text(), path.parts[0] == file.relative_to(REPOSITORY / "tests").parts[0]
-        imports_it, imports_above = f".{path.stem} import" in text, any(each in text for each in above)
-        is_its_own = file.stem == f"test_{path.stem}"
-        return file.name in _SLOW_TESTS, not is_its_own, not imports_it, not imports_above, not is_near, str(file)
-
-    return [str(file.relative_to(REPOSITORY)) for file in sorted(tests, key=rank_test)]
+    A file with the module's name comes first, then those that import it. The tests of a folder that knows no Home
+    Assistant all follow, but none of other folders; of the tests with Home Assistant there are at most twelve files.
+    """
+    folder = REPOSITORY / "tests" / path.parts[0]
+    is_pure = path.parts[0] in _PURE_FOLDERS
+    everywhere = folder if is_pure else REPOSITORY / "tests"
+    files = [each for each in sorted(everywhere.rglob("test_*.py")) if "e2e" not in each.parts]
+    module = re.compile(rf"[. ]{path.stem} import |import (?:.*, )?{path.stem}\b")
+    own = [each for each in files if each.stem == f"test_{path.stem}"]
+    importing = [each for each in files if module.search(each.read_text()) and each not in own]
+    near = [each for each in files if each.is_relative_to(folder) and each not in own + importing]
+    found = own + importing + near if is_pure else (own + importing)[:_MAX_TEST_FILES] or near
+    return [str(file.relative_to(REPOSITORY)) for file in found]
 
 
 def run_tests(copy: Path, path: Path, limit: float | None) -> int | None:
     """Return pytest's exit code, or None if it did not end within the time limit."""
     shutil.rmtree(copy / ".hypothesis", ignore_errors=True)
     options = ("-x", "-q", "-p", "no:cacheprovider", "-p", "tests.no_shrinking", "--hypothesis-seed=0")
+    pure_options = _PURE_OPTIONS if path.parts[0] in _PURE_FOLDERS else ()
     child = subprocess.Popen(
-        [sys.executable, "-m", "pytest", *options, "-o", "timeout=120", *order_tests(path)],
+        [sys.executable, "-m", "pytest", *options, *pure_options, "-o", "timeout=120", *find_tests(path)],
         cwd=copy,
         # Two changes of a module within the same second would otherwise share cached bytecode.
         env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
@@ -139,46 +144,61 @@ def make_repository_copies(count: int) -> Iterator[SimpleQueue[Path]]:
         yield queue
 
 
-def find_survivors(mutants: list[Mutant], jobs: int) -> list[Mutant]:
-    """Return the mutants that no test notices, and print each result as soon as it is available."""
-    with make_repository_copies(jobs) as free, ThreadPoolExecutor(jobs) as pool:
-        copy = free.get()
-        began = monotonic()
-        if run_tests(copy, mutants[0].path, None) != _PASSED_EXIT_CODE:
-            raise SystemExit("the tests fail without any change")
-        limit = 120 + 4 * (monotonic() - began)
-        free.put(copy)
+def try_mutants(mutants: list[Mutant], jobs: int, minutes: float) -> dict[Mutant, bool]:
+    """Return whether the tests notice each mutant, without those that there was no time for.
 
-        def try_mutant(mutant: Mutant) -> bool:
+    Each result is printed as soon as it is available. Exits if the tests of a module fail without any change.
+    """
+    ends_at = monotonic() + 60 * minutes
+    caught: dict[Mutant, bool] = {}
+    with make_repository_copies(jobs) as free, ThreadPoolExecutor(jobs) as pool:
+
+        def measure(path: Path) -> tuple[Path, float]:
             copy, began = free.get(), monotonic()
             try:
-                caught = is_caught(mutant, copy, limit)
+                if run_tests(copy, path, None) != _PASSED_EXIT_CODE:
+                    raise SystemExit(f"the tests of {path} fail without any change")
             finally:
                 free.put(copy)
-            print(f"{'caught' if caught else 'SURVIVED':9}{monotonic() - began:4.0f} s  {mutant}", flush=True)
-            return caught
+            return path, 30 + 4 * (monotonic() - began)
 
-        return [mutant for mutant, caught in zip(mutants, pool.map(try_mutant, mutants), strict=True) if not caught]
+        limits = dict(pool.map(measure, {mutant.path: None for mutant in mutants}))
+
+        def try_mutant(mutant: Mutant) -> None:
+            if monotonic() > ends_at:
+                return
+            copy, began = free.get(), monotonic()
+            try:
+                caught[mutant] = is_caught(mutant, copy, limits[mutant.path])
+            finally:
+                free.put(copy)
+            result = "caught" if caught[mutant] else "SURVIVED"
+            print(f"{result:9}{monotonic() - began:4.0f} s  {mutant}", flush=True)
+
+        list(pool.map(try_mutant, mutants))
+    return caught
 
 
 def main() -> None:
     """Parse the arguments, try the mutants and print the result."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("modules", nargs="+", type=Path, metavar="MODULE")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--count", type=int, default=60)
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--only", nargs="+", default=[], metavar="PATH:LINE")
+    parser.add_argument("--minutes", type=float, default=18)
+    parser.add_argument("--lines", type=int, nargs="+", default=[])
     parser.add_argument("--list", action="store_true", help="say what would be changed, and run nothing")
     options = parser.parse_args()
-    mutants = select_mutants(create_mutants(options.seed), options.seed, options.count, options.only)
+    mutants = select_mutants(create_mutants(options.modules, options.seed), options.seed, options.count, options.lines)
     if options.list or not mutants:
         print(*mutants, sep="\n")
         return
-    left = find_survivors(mutants, options.jobs)
-    caught = len(mutants) - len(left)
-    print(f"\n{caught} of {len(mutants)} caught ({caught / len(mutants):.0%}), seed {options.seed}. Survivors:")
-    print(*left, sep="\n")
-    sys.exit(caught < _MIN_CAUGHT_SHARE * len(mutants))
+    caught = try_mutants(mutants, options.jobs, options.minutes)
+    survivors = [mutant for mutant, is_noticed in caught.items() if not is_noticed]
+    print(f"\n{len(caught) - len(survivors)} of {len(caught)} caught, {len(mutants) - len(caught)} not tried.")
+    print("Survivors:", *survivors, sep="\n")
+    sys.exit(len(survivors) > (1 - _MIN_CAUGHT_SHARE) * len(caught))
 
 
 if __name__ == "__main__":

@@ -1,9 +1,11 @@
-"""Tests for the changes that `scripts/mutate.py` makes."""
+"""Tests for the changes that `scripts/mutate.py` makes, and for the tests that it runs."""
 
 import ast
+from pathlib import Path
 
 import pytest
 
+from scripts.mutate import create_mutants, find_tests, select_mutants
 from scripts.mutations import iter_mutations
 
 MODULE = '''"""A module."""
@@ -51,3 +53,32 @@ def test_each_change_is_a_module_of_its_own() -> None:
     assert ast.unparse(ast.parse(MODULE)) not in changed
     assert len(set(changed)) == len(changed)
     assert all(ast.parse(source) for source in changed)
+
+
+def test_tests_of_a_module_are_those_of_its_name_and_then_those_that_import_it() -> None:
+    tests = find_tests(Path("agents", "health.py"))
+
+    assert tests[0] == "tests/integration/test_health.py"
+    assert "tests/agents/test_window_health.py" in tests
+    assert len(tests) <= 12
+
+
+def test_tests_of_a_folder_without_home_assistant_are_all_of_its_own() -> None:
+    tests = find_tests(Path("store", "queue.py"))
+
+    assert {str(Path(test).parent) for test in tests} == {"tests/store"}
+    assert len(tests) == len({*tests}) > 3
+
+
+def test_same_seed_selects_the_same_lines() -> None:
+    mutants = create_mutants([Path("window", "policy.py")], seed=1)
+
+    assert len(select_mutants(mutants, 1, 5, [])) == 5
+    assert select_mutants(mutants, 1, 5, []) == select_mutants(mutants, 1, 5, [])
+
+
+def test_named_lines_are_the_only_ones_that_change() -> None:
+    mutants = create_mutants([Path("window", "policy.py")], seed=1)
+    line = mutants[3].mutation.line
+
+    assert {each.mutation.line for each in select_mutants(mutants, 1, 5, [line])} == {line}
