@@ -34,9 +34,10 @@ def requests() -> Iterator[tuple[str, str, MemoryRequest | None]]:
         yield from ((language, said, None) for said in sentences["nothing"])
 
 
-@pytest.mark.parametrize(("language", "said", "expected"), requests())
-def test_a_sentence_asks_of_memory_what_it_says(language: str, said: str, expected: MemoryRequest | None) -> None:
-    assert match_request(said, language) == expected
+def test_a_sentence_asks_of_memory_what_it_says(subtests: pytest.Subtests) -> None:
+    for language, said, expected in requests():
+        with subtests.test(language=language, said=said):
+            assert match_request(said, language) == expected
 
 
 # Number of ordinary sentences to draw for each language.
@@ -53,11 +54,12 @@ def unmarked() -> Iterator[tuple[str, str, RequestKind]]:
             yield language, said.lower().translate(MARKS).strip(), request.kind
 
 
-@pytest.mark.parametrize(("language", "said", "verb"), unmarked())
-def test_a_sentence_needs_no_capitals_and_marks(language: str, said: str, verb: RequestKind) -> None:
-    request = match_request(said, language)
-    assert request is not None
-    assert request.kind.removesuffix("_unsure") == verb.removesuffix("_unsure")
+def test_a_sentence_needs_no_capitals_and_marks(subtests: pytest.Subtests) -> None:
+    for language, said, verb in unmarked():
+        with subtests.test(language=language, said=said):
+            request = match_request(said, language)
+            assert request is not None
+            assert request.kind.removesuffix("_unsure") == verb.removesuffix("_unsure")
 
 
 def test_sentences_of_each_language_are_tested() -> None:
@@ -100,9 +102,10 @@ def answered() -> Iterator[tuple[str, str, bool | None]]:
         yield from ((language, said, answer) for said, answer in (("Yes", True), ("ok", True), ("No!", False)))
 
 
-@pytest.mark.parametrize(("language", "said", "answer"), answered())
-def test_an_answer_is_yes_or_no_or_neither(language: str, said: str, answer: bool | None) -> None:
-    assert parse_yes_no(said, language) is answer
+def test_an_answer_is_yes_or_no_or_neither(subtests: pytest.Subtests) -> None:
+    for language, said, answer in answered():
+        with subtests.test(language=language, said=said):
+            assert parse_yes_no(said, language) is answer
 
 
 @pytest.mark.parametrize(

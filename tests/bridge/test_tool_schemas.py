@@ -65,30 +65,33 @@ def list_names(schema: Any) -> list[str]:
     return [*schema.get("properties", {}), *(name for each in schema.values() for name in list_names(each))]
 
 
-@pytest.mark.parametrize("seed", range(300))
-def test_reduced_schema_accepts_all_that_the_whole_one_does(seed: int) -> None:
-    dice = Random(seed)
-    schema = make_object(dice)
-    accepted = [value for value in (build_value(schema, dice) for _ in range(50)) if is_accepted(value, schema)]
+def test_reduced_schema_accepts_all_that_the_whole_one_does(subtests: pytest.Subtests) -> None:
+    for seed in range(300):
+        with subtests.test(seed=seed):
+            dice = Random(seed)
+            schema = make_object(dice)
+            accepted = [value for value in (build_value(schema, dice) for _ in range(50)) if is_accepted(value, schema)]
 
-    assert [value for value in accepted if not is_accepted(value, reduce_schema(schema))] == []
-
-
-@pytest.mark.parametrize("seed", range(300))
-def test_reduced_schema_is_valid_and_has_every_name(seed: int) -> None:
-    schema = make_object(Random(seed))
-
-    reduced = reduce_schema(schema)
-
-    assert find_mistakes(reduced) == []
-    assert list_names(reduced) == list_names(schema)
+            assert [value for value in accepted if not is_accepted(value, reduce_schema(schema))] == []
 
 
-@pytest.mark.parametrize("seed", range(50))
-def test_reducing_twice_changes_nothing_more(seed: int) -> None:
-    reduced = reduce_schema(make_object(Random(seed)))
+def test_reduced_schema_is_valid_and_has_every_name(subtests: pytest.Subtests) -> None:
+    for seed in range(300):
+        with subtests.test(seed=seed):
+            schema = make_object(Random(seed))
 
-    assert reduce_schema(reduced) == reduced
+            reduced = reduce_schema(schema)
+
+            assert find_mistakes(reduced) == []
+            assert list_names(reduced) == list_names(schema)
+
+
+def test_reducing_twice_changes_nothing_more(subtests: pytest.Subtests) -> None:
+    for seed in range(50):
+        with subtests.test(seed=seed):
+            reduced = reduce_schema(make_object(Random(seed)))
+
+            assert reduce_schema(reduced) == reduced
 
 
 @pytest.mark.parametrize(
