@@ -66,34 +66,35 @@ def answer(client):
     return answer
 
 
-@pytest.mark.parametrize(
-    ("schema", "said", "value"),
-    [
-        (TEXT, "a task", "A short value"),
-        (TEXT, "value: a red van.", "a red van"),
-        ({**TEXT, "enum": ["on", "off"]}, "a task", "on"),
-        ({**TEXT, "enum": ["on", "off"]}, "is it off?", "off"),
-        ({"type": ["string", "null"], "enum": ["on", "off", None]}, "is it off?", "off"),
-        (NUMBER, "a task", 1),
-        ({**NUMBER, "minimum": 2.0}, "a task", 2),
-        ({**NUMBER, "minimum": 2, "maximum": 9}, "10 cars, 1 van, 4 boxes", 4),
-        ({**NUMBER, "description": "(minimum: 2.0, maximum: 9)"}, "10 cars, 1 van, 4.5 boxes", 4.5),
-        ({"type": "boolean"}, "a task", True),
-        ({"type": "boolean"}, "value: no", False),
-        ({"type": "array", "items": TEXT}, "value: red, green", ["red", "green"]),
-        ({"type": "array", "items": {**TEXT, "enum": ["red", "green", "blue"]}}, "blue, red", ["red", "blue"]),
-        ({"type": "array", "items": NUMBER, "minItems": 3}, "a task", [1, 1, 1]),
-        ({"type": "array", "items": {}}, "a task", []),
-        ({**TEXT, "format": "entity_id"}, "look at light.hall", "light.hall"),
-        ({**TEXT, "description": "(format: entity_id)"}, "a task", "light.kitchen"),
-        ({**TEXT, "format": "date"}, "on 2026-12-24", "2026-12-24"),
-        ({**TEXT, "description": "(format: HH:MM:SS)"}, "a task", "08:00:00"),
-        ({"type": "object", "additionalProperties": True}, "a task", {}),
-        ({"anyOf": [{"type": "boolean"}, {"type": "null"}]}, "a task", True),
-    ],
-)
-def test_field_is_filled_from_the_instructions_if_they_have_a_value(schema, said, value):
-    assert fill(said, value=schema) == {"value": value}
+FIELD_VALUES = [
+    (TEXT, "a task", "A short value"),
+    (TEXT, "value: a red van.", "a red van"),
+    ({**TEXT, "enum": ["on", "off"]}, "a task", "on"),
+    ({**TEXT, "enum": ["on", "off"]}, "is it off?", "off"),
+    ({"type": ["string", "null"], "enum": ["on", "off", None]}, "is it off?", "off"),
+    (NUMBER, "a task", 1),
+    ({**NUMBER, "minimum": 2.0}, "a task", 2),
+    ({**NUMBER, "minimum": 2, "maximum": 9}, "10 cars, 1 van, 4 boxes", 4),
+    ({**NUMBER, "description": "(minimum: 2.0, maximum: 9)"}, "10 cars, 1 van, 4.5 boxes", 4.5),
+    ({"type": "boolean"}, "a task", True),
+    ({"type": "boolean"}, "value: no", False),
+    ({"type": "array", "items": TEXT}, "value: red, green", ["red", "green"]),
+    ({"type": "array", "items": {**TEXT, "enum": ["red", "green", "blue"]}}, "blue, red", ["red", "blue"]),
+    ({"type": "array", "items": NUMBER, "minItems": 3}, "a task", [1, 1, 1]),
+    ({"type": "array", "items": {}}, "a task", []),
+    ({**TEXT, "format": "entity_id"}, "look at light.hall", "light.hall"),
+    ({**TEXT, "description": "(format: entity_id)"}, "a task", "light.kitchen"),
+    ({**TEXT, "format": "date"}, "on 2026-12-24", "2026-12-24"),
+    ({**TEXT, "description": "(format: HH:MM:SS)"}, "a task", "08:00:00"),
+    ({"type": "object", "additionalProperties": True}, "a task", {}),
+    ({"anyOf": [{"type": "boolean"}, {"type": "null"}]}, "a task", True),
+]
+
+
+def test_field_is_filled_from_the_instructions_if_they_have_a_value(subtests):
+    for schema, said, value in FIELD_VALUES:
+        with subtests.test(schema=str(schema), said=said):
+            assert fill(said, value=schema) == {"value": value}
 
 
 def test_optional_field_that_the_instructions_do_not_name_is_left_away():
