@@ -19,23 +19,21 @@ def random_pieces(seed: int) -> list[str]:
 PIECES = [[FIRST, "", SECOND], [FIRST, "a", SECOND], [FIRST, FIRST, SECOND], *map(random_pieces, range(200))]
 
 
-@pytest.fixture(params=PIECES, ids=ascii)
-def pieces(request: pytest.FixtureRequest) -> list[str]:
-    found: list[str] = request.param
-    return found
+def test_borders_of_the_pieces_make_no_difference(subtests: pytest.Subtests) -> None:
+    for pieces in PIECES:
+        with subtests.test(pieces=ascii(pieces)):
+            characters = SurrogateJoiner()
+
+            text = "".join([characters.feed(piece) for piece in pieces])
+
+            decoder = getincrementaldecoder("utf-16-le")("replace")
+            assert text == decoder.decode("".join(pieces).encode("utf-16-le", "surrogatepass"))
 
 
-def test_borders_of_the_pieces_make_no_difference(pieces: list[str]) -> None:
-    characters = SurrogateJoiner()
+def test_no_half_is_ever_passed_on(subtests: pytest.Subtests) -> None:
+    for pieces in PIECES:
+        with subtests.test(pieces=ascii(pieces)):
+            characters = SurrogateJoiner()
 
-    fed = "".join([characters.feed(piece) for piece in pieces])
-
-    decoder = getincrementaldecoder("utf-16-le")("replace")
-    assert fed == decoder.decode("".join(pieces).encode("utf-16-le", "surrogatepass"))
-
-
-def test_no_half_is_ever_passed_on(pieces: list[str]) -> None:
-    characters = SurrogateJoiner()
-
-    for piece in pieces:
-        characters.feed(piece).encode()
+            for piece in pieces:
+                characters.feed(piece).encode()

@@ -70,15 +70,21 @@ PROFILES = {
 }
 
 
-@pytest.mark.parametrize(
-    ("vendor", "model", "facts"),
-    [(vendor, model, facts) for vendor, models in PROFILES.items() for model, facts in models.items()],
-)
-def test_model_has_the_profile_of_its_family(vendor: Vendor, model: str, facts: str) -> None:
-    profile = find_profile(vendor, model)
-    least = find_accepted_effort(profile, Effort.NONE)
+MODELS = [(vendor, model, facts) for vendor, models in PROFILES.items() for model, facts in models.items()]
 
-    assert facts.split() == [profile.reasoning, least, profile.caching, *(["sampling"] if profile.sampling else [])]
+
+def test_model_has_the_profile_of_its_family(subtests: pytest.Subtests) -> None:
+    for vendor, model, facts in MODELS:
+        with subtests.test(vendor=str(vendor), model=model):
+            profile = find_profile(vendor, model)
+            least = find_accepted_effort(profile, Effort.NONE)
+
+            assert facts.split() == [
+                profile.reasoning,
+                least,
+                profile.caching,
+                *(["sampling"] if profile.sampling else []),
+            ]
 
 
 @pytest.mark.parametrize(

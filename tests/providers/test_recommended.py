@@ -52,34 +52,35 @@ def test_models_of_google_that_cannot_converse_are_not_offered() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("vendor", "listed", "recommended"),
-    [
-        (Vendor.OPENAI, OPENAI, "gpt-5-mini"),
-        (Vendor.OPENAI, OPENAI_NEWER, "gpt-6-luna"),
-        (Vendor.OPENAI, ["gpt-4.1-mini-2025-04-14", "gpt-4o-mini"], "gpt-4.1-mini-2025-04-14"),
-        (Vendor.OPENAI, ["gpt-4o-mini-2024-07-18", "gpt-4o-mini"], "gpt-4o-mini"),
-        (Vendor.OPENAI, ["gpt-5-nano", "gpt-5.1"], "gpt-5-nano"),
-        (Vendor.OPENAI, ["gpt-3.5-turbo", "gpt-5-pro", "gpt-5.1"], "gpt-5.1"),
-        (Vendor.OPENAI, ["gpt-3.5-turbo", "gpt-9-mini-preview"], "gpt-3.5-turbo"),
-        (Vendor.OPENAI, ["mistral-large", "openai/gpt-5-mini"], "openai/gpt-5-mini"),
-        (Vendor.OPENAI, ["scripted", "scripted+9"], "scripted"),
-        (Vendor.ANTHROPIC, ANTHROPIC, "claude-haiku-4-5-20251001"),
-        (Vendor.ANTHROPIC, [*ANTHROPIC, "claude-haiku-5-5"], "claude-haiku-5-5"),
-        (Vendor.ANTHROPIC, ["claude-mythos-preview", "claude-opus-5", "claude-sonnet-4-6"], "claude-sonnet-4-6"),
-        (Vendor.GOOGLE, GEMINI, "gemini-3.1-flash-lite"),
-        (Vendor.GOOGLE, ["gemini-3-flash-preview", "gemini-2.5-flash", "gemini-2.5-pro"], "gemini-2.5-flash"),
-        (Vendor.GOOGLE, ["gemini-10-flash-lite", "gemini-9.9-flash-lite"], "gemini-10-flash-lite"),
-        (None, OLLAMA, "llama3.2-vision:11b"),
-        (None, ["mistral", "qwen3:8b"], "mistral"),
-        (None, ["babbage-002", "gpt-4", "gpt-5-mini", "qwen3:8b"], "gpt-5-mini"),
-        (None, OPENAI, "gpt-5-mini"),
-        (None, ROUTER, "openai/gpt-5-mini"),
-        (None, [name for name in ROUTER if "mini" not in name], "anthropic/claude-haiku-4.5"),
-        (None, ["openai/gpt-5-mini-2025-08-07", "openai/gpt-5-mini"], "openai/gpt-5-mini"),
-        (None, ["models/gemini-2.5-flash", "models/gemini-2.5-flash-lite"], "models/gemini-2.5-flash-lite"),
-        (Vendor.OPENAI, [], None),
-    ],
-)
-def test_newest_stable_small_model_is_recommended(vendor: Vendor | None, listed: list[str], recommended: str) -> None:
-    assert recommend_model(vendor, filter_conversation_models(vendor, listed)) == recommended
+RECOMMENDATIONS = [
+    (Vendor.OPENAI, OPENAI, "gpt-5-mini"),
+    (Vendor.OPENAI, OPENAI_NEWER, "gpt-6-luna"),
+    (Vendor.OPENAI, ["gpt-4.1-mini-2025-04-14", "gpt-4o-mini"], "gpt-4.1-mini-2025-04-14"),
+    (Vendor.OPENAI, ["gpt-4o-mini-2024-07-18", "gpt-4o-mini"], "gpt-4o-mini"),
+    (Vendor.OPENAI, ["gpt-5-nano", "gpt-5.1"], "gpt-5-nano"),
+    (Vendor.OPENAI, ["gpt-3.5-turbo", "gpt-5-pro", "gpt-5.1"], "gpt-5.1"),
+    (Vendor.OPENAI, ["gpt-3.5-turbo", "gpt-9-mini-preview"], "gpt-3.5-turbo"),
+    (Vendor.OPENAI, ["mistral-large", "openai/gpt-5-mini"], "openai/gpt-5-mini"),
+    (Vendor.OPENAI, ["scripted", "scripted+9"], "scripted"),
+    (Vendor.ANTHROPIC, ANTHROPIC, "claude-haiku-4-5-20251001"),
+    (Vendor.ANTHROPIC, [*ANTHROPIC, "claude-haiku-5-5"], "claude-haiku-5-5"),
+    (Vendor.ANTHROPIC, ["claude-mythos-preview", "claude-opus-5", "claude-sonnet-4-6"], "claude-sonnet-4-6"),
+    (Vendor.GOOGLE, GEMINI, "gemini-3.1-flash-lite"),
+    (Vendor.GOOGLE, ["gemini-3-flash-preview", "gemini-2.5-flash", "gemini-2.5-pro"], "gemini-2.5-flash"),
+    (Vendor.GOOGLE, ["gemini-10-flash-lite", "gemini-9.9-flash-lite"], "gemini-10-flash-lite"),
+    (None, OLLAMA, "llama3.2-vision:11b"),
+    (None, ["mistral", "qwen3:8b"], "mistral"),
+    (None, ["babbage-002", "gpt-4", "gpt-5-mini", "qwen3:8b"], "gpt-5-mini"),
+    (None, OPENAI, "gpt-5-mini"),
+    (None, ROUTER, "openai/gpt-5-mini"),
+    (None, [name for name in ROUTER if "mini" not in name], "anthropic/claude-haiku-4.5"),
+    (None, ["openai/gpt-5-mini-2025-08-07", "openai/gpt-5-mini"], "openai/gpt-5-mini"),
+    (None, ["models/gemini-2.5-flash", "models/gemini-2.5-flash-lite"], "models/gemini-2.5-flash-lite"),
+    (Vendor.OPENAI, [], None),
+]
+
+
+def test_newest_stable_small_model_is_recommended(subtests: pytest.Subtests) -> None:
+    for vendor, listed, recommended in RECOMMENDATIONS:
+        with subtests.test(vendor=str(vendor), listed=listed):
+            assert recommend_model(vendor, filter_conversation_models(vendor, listed)) == recommended

@@ -54,18 +54,20 @@ def _are_taken(value: dict[str, Any], schema: dict[str, Any]) -> bool:
     )
 
 
-@pytest.mark.parametrize("seed", range(200))
-def test_what_a_branch_takes_the_object_takes(seed: int) -> None:
-    dice = Random(seed)
-    schema = choice(dice)
-    taken = [value for value in (make_object(dice) for _ in range(200)) if is_accepted(value, schema)]
+def test_what_a_branch_takes_the_object_takes(subtests: pytest.Subtests) -> None:
+    for seed in range(200):
+        with subtests.test(seed=seed):
+            dice = Random(seed)
+            schema = choice(dice)
+            taken = [value for value in (make_object(dice) for _ in range(200)) if is_accepted(value, schema)]
 
-    assert [value for value in taken if not is_accepted(value, flatten_choices(schema))] == []
+            assert [value for value in taken if not is_accepted(value, flatten_choices(schema))] == []
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_no_choice_is_left_at_the_top(seed: int) -> None:
-    assert not {"anyOf", "oneOf", "allOf", "enum", "not"} & flatten_choices(choice(Random(seed))).keys()
+def test_no_choice_is_left_at_the_top(subtests: pytest.Subtests) -> None:
+    for seed in range(20):
+        with subtests.test(seed=seed):
+            assert not {"anyOf", "oneOf", "allOf", "enum", "not"} & flatten_choices(choice(Random(seed))).keys()
 
 
 def test_choice_keeps_every_name_type_and_word() -> None:

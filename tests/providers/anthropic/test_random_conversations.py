@@ -45,26 +45,27 @@ def exchange(random: Random, *, closed: bool) -> list[Message]:
     return messages + [answer(random)] * (closed and random.randrange(2))
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_no_rule_is_broken(seed: int) -> None:
-    random = Random(seed)
-    history = [message for _ in range(random.randrange(12)) for message in exchange(random, closed=True)]
-    profile = ModelProfile(
-        reasoning=random.choice(list(ReasoningStyle)),
-        # These are the efforts of all of Anthropic's models.
-        efforts=(Effort.NONE, Effort.LOW, Effort.MEDIUM, Effort.HIGH),
-        caching=random.choice(list(Caching)),
-        images=seed % 2 == 0,
-    )
-    request = Request(
-        MODEL,
-        (Message.system(random.choice(TEXTS)), *history, *exchange(random, closed=False)),
-        random.choice(TOOLS),
-        profile=profile,
-        settings=ModelSettings(effort=random.choice(list(Effort))),
-    )
+def test_no_rule_is_broken(subtests: pytest.Subtests) -> None:
+    for seed in range(40):
+        with subtests.test(seed=seed):
+            random = Random(seed)
+            history = [message for _ in range(random.randrange(12)) for message in exchange(random, closed=True)]
+            profile = ModelProfile(
+                reasoning=random.choice(list(ReasoningStyle)),
+                # These are the efforts of all of Anthropic's models.
+                efforts=(Effort.NONE, Effort.LOW, Effort.MEDIUM, Effort.HIGH),
+                caching=random.choice(list(Caching)),
+                images=seed % 2 == 0,
+            )
+            request = Request(
+                MODEL,
+                (Message.system(random.choice(TEXTS)), *history, *exchange(random, closed=False)),
+                random.choice(TOOLS),
+                profile=profile,
+                settings=ModelSettings(effort=random.choice(list(Effort))),
+            )
 
-    body = encode_request(request)
+            body = encode_request(request)
 
-    assert broken_rules(body) == set()
-    assert parse_with_sdk_types(body) == body
+            assert broken_rules(body) == set()
+            assert parse_with_sdk_types(body) == body

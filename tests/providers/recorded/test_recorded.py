@@ -55,9 +55,10 @@ def test_streams_of_every_format_were_chosen() -> None:
     assert found.total() >= 60
 
 
-@pytest.mark.parametrize("source", CHOSEN, ids=lambda each: each.file)
-def test_source_is_named_and_may_be_passed_on(source: Recorded) -> None:
-    assert source.licence in LICENCES
-    assert source.repository.count("/") == 1
-    assert len(source.commit) == 40
-    assert source.path
+def test_source_is_named_and_may_be_passed_on(subtests: pytest.Subtests) -> None:
+    for source in CHOSEN:
+        with subtests.test(file=source.file):
+            assert source.licence in LICENCES
+            assert source.repository.count("/") == 1
+            assert len(source.commit) == 40
+            assert source.path
