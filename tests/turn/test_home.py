@@ -264,42 +264,43 @@ def _check(home: Home, states: StatesText, limit: int) -> None:
     assert not parts or sum(int(each) for part in numbers for each in part) == len(left) - len(as_usual)
 
 
-@pytest.mark.parametrize(
-    ("domain", "state", "attributes", "text"),
-    [
-        ("light", "on", {"brightness": 153}, "on 60%"),
-        ("light", "off", {"brightness": None}, "off"),
-        ("cover", "open", {"current_position": 40}, "open 40%"),
-        ("cover", "closed", {"current_position": 0}, "closed"),
-        ("binary_sensor", "on", {"device_class": "garage_door"}, "open"),
-        ("binary_sensor", "off", {"device_class": "new"}, "off"),
-        ("climate", "heat", {"current_temperature": 20.31, "temperature": 22}, "heat 20.5 °C set to 22 °C"),
-        ("climate", "auto", {"target_temp_low": 18, "target_temp_high": 24}, "auto set to 18 °C - 24 °C"),
-        ("humidifier", "on", {"current_humidity": 41.4, "humidity": 50}, "on 41% set to 50%"),
-        ("sensor", "21.34", {"unit_of_measurement": "°C"}, "21.5 °C"),
-        ("sensor", "-0.1", {"unit_of_measurement": "°C"}, "0 °C"),
-        ("sensor", "70.6", {"unit_of_measurement": "°F"}, "71 °F"),
-        ("sensor", "1234.56", {"unit_of_measurement": "W"}, "1230 W"),
-        ("sensor", "0.012345", {"unit_of_measurement": "A"}, "0.0123 A"),
-        ("climate", "heat", {"current_temperature": 1e308}, "heat 1e+308 °C"),
-        ("light", "on", {"brightness": 1e308}, "on 100%"),
-        ("media_player", "playing", {"media_title": 10**5000}, "playing"),
-        ("sensor", "nan", {"unit_of_measurement": "W"}, "nan"),
-        ("sensor", "1e400", {"unit_of_measurement": "W"}, "1e400"),
-        ("media_player", "playing", {"media_title": 'A "B" [C]'}, "playing \"A 'B' C\""),
-        ("media_player", "off", {"media_title": "A"}, "off"),
-        ("weather", "rainy", {"temperature": 3.2, "temperature_unit": "°C"}, "rainy 3 °C"),
-        ("vacuum", "cleaning", {"battery_level": 12}, "cleaning battery 12%"),
-        ("vacuum", "docked", {"battery_level": 90}, "docked"),
-        ("person", "not_home", {}, "away"),
-        ("fan", "on", {"percentage": 33}, "on 33%"),
-        ("todo", "3", {}, "3 to do"),
-        ("light", "unavailable", {"brightness": 3}, "unavailable"),
-        ("lock", "locked", {}, "locked"),
-    ],
-)
-def test_state_of_an_entity(domain: str, state: str, attributes: dict[str, Any], text: str) -> None:
-    assert state_text(domain, state, attributes, "°C") == text
+STATE_TEXTS: list[tuple[str, str, dict[str, Any], str]] = [
+    ("light", "on", {"brightness": 153}, "on 60%"),
+    ("light", "off", {"brightness": None}, "off"),
+    ("cover", "open", {"current_position": 40}, "open 40%"),
+    ("cover", "closed", {"current_position": 0}, "closed"),
+    ("binary_sensor", "on", {"device_class": "garage_door"}, "open"),
+    ("binary_sensor", "off", {"device_class": "new"}, "off"),
+    ("climate", "heat", {"current_temperature": 20.31, "temperature": 22}, "heat 20.5 °C set to 22 °C"),
+    ("climate", "auto", {"target_temp_low": 18, "target_temp_high": 24}, "auto set to 18 °C - 24 °C"),
+    ("humidifier", "on", {"current_humidity": 41.4, "humidity": 50}, "on 41% set to 50%"),
+    ("sensor", "21.34", {"unit_of_measurement": "°C"}, "21.5 °C"),
+    ("sensor", "-0.1", {"unit_of_measurement": "°C"}, "0 °C"),
+    ("sensor", "70.6", {"unit_of_measurement": "°F"}, "71 °F"),
+    ("sensor", "1234.56", {"unit_of_measurement": "W"}, "1230 W"),
+    ("sensor", "0.012345", {"unit_of_measurement": "A"}, "0.0123 A"),
+    ("climate", "heat", {"current_temperature": 1e308}, "heat 1e+308 °C"),
+    ("light", "on", {"brightness": 1e308}, "on 100%"),
+    ("media_player", "playing", {"media_title": 10**5000}, "playing"),
+    ("sensor", "nan", {"unit_of_measurement": "W"}, "nan"),
+    ("sensor", "1e400", {"unit_of_measurement": "W"}, "1e400"),
+    ("media_player", "playing", {"media_title": 'A "B" [C]'}, "playing \"A 'B' C\""),
+    ("media_player", "off", {"media_title": "A"}, "off"),
+    ("weather", "rainy", {"temperature": 3.2, "temperature_unit": "°C"}, "rainy 3 °C"),
+    ("vacuum", "cleaning", {"battery_level": 12}, "cleaning battery 12%"),
+    ("vacuum", "docked", {"battery_level": 90}, "docked"),
+    ("person", "not_home", {}, "away"),
+    ("fan", "on", {"percentage": 33}, "on 33%"),
+    ("todo", "3", {}, "3 to do"),
+    ("light", "unavailable", {"brightness": 3}, "unavailable"),
+    ("lock", "locked", {}, "locked"),
+]
+
+
+def test_state_of_an_entity(subtests: pytest.Subtests) -> None:
+    for domain, state, attributes, text in STATE_TEXTS:
+        with subtests.test(domain=domain, state=state, text=text):
+            assert state_text(domain, state, attributes, "°C") == text
 
 
 @pytest.mark.parametrize(

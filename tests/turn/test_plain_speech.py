@@ -81,26 +81,30 @@ def cut(text: str, seed: int) -> list[str]:
     return pieces
 
 
-@pytest.mark.parametrize(("text", "speech"), CASES.items())
-def test_marks_are_not_spoken(text: str, speech: str) -> None:
-    assert speak([text]) == speech
+def test_marks_are_not_spoken(subtests: pytest.Subtests) -> None:
+    for text, speech in CASES.items():
+        with subtests.test(text=text):
+            assert speak([text]) == speech
 
 
-@pytest.mark.parametrize("text", KEPT)
-def test_text_without_marks_is_spoken_as_it_is(text: str) -> None:
-    assert speak([text]) == text
+def test_text_without_marks_is_spoken_as_it_is(subtests: pytest.Subtests) -> None:
+    for text in KEPT:
+        with subtests.test(text=text):
+            assert speak([text]) == text
 
 
-@pytest.mark.parametrize("text", [*CASES, *KEPT])
-def test_speech_does_not_depend_on_how_the_answer_arrives(text: str) -> None:
-    whole = speak([text])
+def test_speech_does_not_depend_on_how_the_answer_arrives(subtests: pytest.Subtests) -> None:
+    for text in [*CASES, *KEPT]:
+        with subtests.test(text=text):
+            whole = speak([text])
 
-    assert {speak(list(text)), *[speak(cut(text, seed)) for seed in range(40)]} == {whole}
+            assert {speak(list(text)), *[speak(cut(text, seed)) for seed in range(40)]} == {whole}
 
 
-@pytest.mark.parametrize(("text", "speech"), CASES.items())
-def test_whole_answer_is_cleaned_in_the_same_way(text: str, speech: str) -> None:
-    assert clean_speech(text).strip(" ") == speech
+def test_whole_answer_is_cleaned_in_the_same_way(subtests: pytest.Subtests) -> None:
+    for text, speech in CASES.items():
+        with subtests.test(text=text):
+            assert clean_speech(text).strip(" ") == speech
 
 
 @given(st.lists(st.text(alphabet="ab .,:!?\n'", max_size=8), max_size=12))

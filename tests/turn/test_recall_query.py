@@ -55,9 +55,10 @@ def get_span(text: str, language: str = "en", now: datetime = NOW) -> tuple[str,
     return f"{first:%Y-%m-%d}", f"{last:%Y-%m-%d}"
 
 
-@pytest.mark.parametrize(("language", "phrase", "span"), CASES)
-def test_past_time_becomes_a_span(language: str, phrase: str, span: tuple[str, str]) -> None:
-    assert get_span(f"stains {phrase} ?", language) == span
+def test_past_time_becomes_a_span(subtests: pytest.Subtests) -> None:
+    for language, phrase, span in CASES:
+        with subtests.test(language=language, phrase=phrase):
+            assert get_span(f"stains {phrase} ?", language) == span
 
 
 @pytest.mark.parametrize(

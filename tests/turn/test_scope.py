@@ -58,9 +58,10 @@ KEYS = [
 ]
 
 
-@pytest.mark.parametrize("key", KEYS, ids=repr)
-def test_key_is_read_as_it_was_written(key: WindowKey) -> None:
-    assert WindowKey.parse(str(key)) == key
+def test_key_is_read_as_it_was_written(subtests: pytest.Subtests) -> None:
+    for key in KEYS:
+        with subtests.test(key=repr(key)):
+            assert WindowKey.parse(str(key)) == key
 
 
 def test_no_id_makes_the_key_of_another_conversation() -> None:

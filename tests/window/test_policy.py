@@ -18,10 +18,11 @@ IMPOSSIBLE: dict[str, list[Any]] = {
 }
 
 
-@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in IMPOSSIBLE.items() for value in values])
-def test_impossible_value_is_refused_by_name(name: str, value: Any) -> None:
-    with pytest.raises(ValueError, match=name):
-        WindowPolicy(**{name: value})
+def test_impossible_value_is_refused_by_name(subtests: pytest.Subtests) -> None:
+    for name, values in IMPOSSIBLE.items():
+        for value in values:
+            with subtests.test(name=name, value=str(value)), pytest.raises(ValueError, match=name):
+                WindowPolicy(**{name: value})
 
 
 @pytest.mark.parametrize("share", [0, 0.0, 0.25, 0.9])
