@@ -128,13 +128,12 @@ def test_our_files_keep_the_rules() -> None:
     assert find_violations(OURS) == []
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-def test_fault_is_found(fault: str) -> None:
-    part, path, value, words = FAULTS[fault]
+def test_fault_is_found(subtests: pytest.Subtests) -> None:
+    for fault, (part, path, value, words) in FAULTS.items():
+        with subtests.test(fault=fault):
+            found = find_violations(inject_fault(part, path, value))
 
-    found = find_violations(inject_fault(part, path, value))
-
-    assert any(words in each for each in found), found
+            assert any(words in each for each in found), found
 
 
 def test_keys_of_a_manifest_that_are_not_in_order_are_found() -> None:

@@ -7,7 +7,7 @@ name of the value that the walk gives between them.
 import ast
 from dataclasses import dataclass
 from functools import cache
-from itertools import pairwise
+from itertools import chain, pairwise
 import re
 
 import pytest
@@ -92,14 +92,16 @@ def test_walk_is_short(walk: list[WalkStep]) -> None:
     assert len({step.module for step in walk}) <= MAX_MODULES
 
 
-@pytest.mark.parametrize("step", [step for walk in WALKS for step in walk], ids=str)
-def test_function_on_a_walk_is_there(step: WalkStep) -> None:
-    assert step.name in functions(step.module)
+def test_function_on_a_walk_is_there(subtests: pytest.Subtests) -> None:
+    for step in chain.from_iterable(WALKS):
+        with subtests.test(step=str(step)):
+            assert step.name in functions(step.module)
 
 
-@pytest.mark.parametrize(("step", "following"), PAIRS, ids=str)
-def test_function_on_a_walk_leads_to_the_next_one(step: WalkStep, following: WalkStep) -> None:
-    handed_on = step.left or following.called
+def test_function_on_a_walk_leads_to_the_next_one(subtests: pytest.Subtests) -> None:
+    for step, following in PAIRS:
+        with subtests.test(step=str(step), following=str(following)):
+            handed_on = step.left or following.called
 
-    assert handed_on in names(step)
-    assert handed_on in names(following) | {following.called}
+            assert handed_on in names(step)
+            assert handed_on in names(following) | {following.called}

@@ -3,7 +3,6 @@
 import argparse
 from collections.abc import Iterator
 from itertools import chain, pairwise
-from pathlib import Path
 import re
 import shlex
 from typing import Any
@@ -30,8 +29,8 @@ MAX_LINE_CHARS = 155
 
 SHOWN = sorted(set(commands()))
 DEMO_COMMANDS = [command for command in SHOWN if re.match(r"scripts/demo (?!--help)", command)]
-LINKS = [pytest.param(page, link, id=f"{page.name}: {link}") for page in DOC_PAGES for link in links(page)]
-HERE = [each for each in LINKS if not re.match(r"\w+:", str(each.values[1]))]
+# The links to other parts of the documentation.
+LINKS = [(page, link) for page in DOC_PAGES for link in links(page) if not re.match(r"\w+:", link)]
 
 ACCOUNT_STEPS = TEXTS["config"]["step"].values()
 AGENT_STEPS = TEXTS["config_subentries"][SUBENTRY_CONVERSATION]["step"].values()
@@ -87,13 +86,13 @@ AGENT_LABELS = {name: label for step in AGENT_STEPS for name, label in named_lab
 
 FORMS = [(ACCOUNT_FORM, ACCOUNT_LABELS, ACCOUNT_CELLS), (AGENT_FORM, AGENT_LABELS, AGENT_CELLS)]
 NUMBERS = [
-    pytest.param(field, cells.get(known[str(marker)], ""), id=known[str(marker)])
+    (known[str(marker)], field, cells.get(known[str(marker)], ""))
     for form, known, cells in FORMS
     for marker, field in fields(form)
     if isinstance(field, NumberFieldSelector)
 ]
-MARKED = [
-    pytest.param(str(marker), marker.default(), cells.get(known[str(marker)], ""), id=known[str(marker)])
+DEFAULTS = [
+    (str(marker), marker.default(), cells.get(known[str(marker)], ""))
     for form, known, cells in FORMS
     for marker, _ in fields(form)
     if marker.default is not probatio.UNDEFINED and marker.default() != []
@@ -133,13 +132,14 @@ def test_anchor_is_the_one_of_github(heading: str, anchor: str) -> None:
     assert slug(heading) == anchor
 
 
-@pytest.mark.parametrize(("page", "link"), HERE)
-def test_link_leads_to_a_file_and_an_anchor_of_it(page: Path, link: str) -> None:
-    path, _, anchor = link.partition("#")
-    target = (page.parent / path).resolve() if path else page
+def test_link_leads_to_a_file_and_an_anchor_of_it(subtests: pytest.Subtests) -> None:
+    for page, link in LINKS:
+        with subtests.test(page=page.name, link=link):
+            path, _, anchor = link.partition("#")
+            target = (page.parent / path).resolve() if path else page
 
-    assert target.exists()
-    assert {anchor} - {""} <= (anchors(target) if target.suffix == ".md" else frozenset())
+            assert target.exists()
+            assert {anchor} - {""} <= (anchors(target) if target.suffix == ".md" else frozenset())
 
 
 @pytest.mark.parametrize(
@@ -149,25 +149,30 @@ def test_page_that_a_form_links_to_is_there(link: str) -> None:
     assert (REPOSITORY / link).is_file()
 
 
-@pytest.mark.parametrize("command", SHOWN)
-def test_command_that_is_shown_exists(command: str) -> None:
-    program, *words = shlex.split(command)
-    environment = re.match(r"\.venv/(\w+)", program)
-    modules = [after for word, after in pairwise(words) if word == "-m"]
-    ours = [module.replace(".", "/") for module in modules if module != "pytest"]
+def test_command_that_is_shown_exists(subtests: pytest.Subtests) -> None:
+    for command in SHOWN:
+        with subtests.test(command=command):
+            program, *words = shlex.split(command)
+            environment = re.match(r"\.venv/(\w+)", program)
+            modules = [after for word, after in pairwise(words) if word == "-m"]
+            ours = [module.replace(".", "/") for module in modules if module != "pytest"]
 
-    assert environment or (REPOSITORY / program).is_file()
-    assert not environment or (REPOSITORY / "requirements" / f"{environment[1]}.txt").is_file()
-    assert [module for module in ours if not [*REPOSITORY.glob(f"{module}*")]] == []
+            assert environment or (REPOSITORY / program).is_file()
+            assert not environment or (REPOSITORY / "requirements" / f"{environment[1]}.txt").is_file()
+            assert [module for module in ours if not [*REPOSITORY.glob(f"{module}*")]] == []
 
 
-@pytest.mark.parametrize("command", [each for each in SHOWN if re.match(r"scripts/(setup|test|lint|demo)\b", each)])
-def test_words_of_a_command_are_in_its_usage(command: str) -> None:
-    program, *words = shlex.split(command)
-    usage = [*re.findall(r"[\w-]+", (REPOSITORY / program).read_text().partition("\nset -")[0]), "--help"]
-    said = [word for before, word in pairwise(words) if before.startswith("--")]
+PROGRAM_COMMANDS = [each for each in SHOWN if re.match(r"scripts/(setup|test|lint|demo)\b", each)]
 
-    assert [word for word in words if word not in usage and word not in said] == []
+
+def test_words_of_a_command_are_in_its_usage(subtests: pytest.Subtests) -> None:
+    for command in PROGRAM_COMMANDS:
+        with subtests.test(command=command):
+            program, *words = shlex.split(command)
+            usage = [*re.findall(r"[\w-]+", (REPOSITORY / program).read_text().partition("\nset -")[0]), "--help"]
+            said = [word for before, word in pairwise(words) if before.startswith("--")]
+
+            assert [word for word in words if word not in usage and word not in said] == []
 
 
 @pytest.mark.parametrize("command", DEMO_COMMANDS)
@@ -188,16 +193,18 @@ def test_every_option_is_documented_and_every_documented_option_exists() -> None
     assert documented == {heading: labels(texts) for heading, texts in AGENT_SECTIONS.items()}
 
 
-@pytest.mark.parametrize(("field", "cell"), NUMBERS)
-def test_range_of_an_option_is_documented(field: NumberFieldSelector, cell: str) -> None:
-    assert f"({field.config['min']:,.0f} to {field.config['max']:,.0f}" in cell
+def test_range_of_an_option_is_documented(subtests: pytest.Subtests) -> None:
+    for label, field, cell in NUMBERS:
+        with subtests.test(option=label):
+            assert f"({field.config['min']:,.0f} to {field.config['max']:,.0f}" in cell
 
 
-@pytest.mark.parametrize(("name", "default", "cell"), MARKED)
-def test_default_of_an_option_is_documented(name: str, default: Any, cell: str) -> None:
-    choices = TEXTS["selector"].get(name, {}).get("options", {})
+def test_default_of_an_option_is_documented(subtests: pytest.Subtests) -> None:
+    for name, default, cell in DEFAULTS:
+        with subtests.test(option=name):
+            choices = TEXTS["selector"].get(name, {}).get("options", {})
 
-    assert cell.startswith(choices.get(default) or written(default))
+            assert cell.startswith(choices.get(default) or written(default))
 
 
 @pytest.mark.parametrize(
@@ -232,15 +239,16 @@ def test_every_action_is_documented_and_every_documented_action_exists() -> None
     assert sorted(headings) == sorted(ACTIONS)
 
 
-@pytest.mark.parametrize("action", ACTIONS)
-def test_fields_and_defaults_of_an_action_are_documented(action: str) -> None:
-    known = ACTIONS[action]["fields"]
-    defaults = {name: written(field.get("default")) for name, field in known.items()}
-    required = {name: "required" for name, field in known.items() if field.get("required")}
+def test_fields_and_defaults_of_an_action_are_documented(subtests: pytest.Subtests) -> None:
+    for action in ACTIONS:
+        with subtests.test(action=str(action)):
+            known = ACTIONS[action]["fields"]
+            defaults = {name: written(field.get("default")) for name, field in known.items()}
+            required = {name: "required" for name, field in known.items() if field.get("required")}
 
-    rows = table(DOCS / "actions.md", f"windowed_conversation.{action}")
+            rows = table(DOCS / "actions.md", f"windowed_conversation.{action}")
 
-    assert {name.strip("`"): default for name, default, _ in rows} == defaults | required
+            assert {name.strip("`"): default for name, default, _ in rows} == defaults | required
 
 
 def test_every_event_is_documented_and_every_documented_event_exists() -> None:

@@ -44,9 +44,10 @@ def test_options_have_four_sections_with_a_sentence_each_and_at_most_160_words()
     assert count_words(OPTIONS) <= 160
 
 
-@pytest.mark.parametrize("text", [*descriptions(AGENT), *descriptions(OPTIONS)])
-def test_description_of_a_field_has_at_most_25_words(text: str) -> None:
-    assert len(text.split()) <= 25
+def test_description_of_a_field_has_at_most_25_words(subtests: pytest.Subtests) -> None:
+    for text in [*descriptions(AGENT), *descriptions(OPTIONS)]:
+        with subtests.test(text=text):
+            assert len(text.split()) <= 25
 
 
 def test_interface_has_no_more_texts_than_needed() -> None:

@@ -1,6 +1,5 @@
 """Tests that the page has a text for all that it says."""
 
-from pathlib import Path
 import re
 
 import pytest
@@ -15,12 +14,13 @@ KEY = re.compile(r'"([a-z]+\.[a-z_]+)"')
 FAILURES = set(REASON_BY_ERROR_TYPE.values())
 
 
-@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
-def test_every_text_that_a_script_names_exists(script: Path) -> None:
-    groups = tuple(f"{group}." for group in TEXTS["config_panel"])
-    keys = {key for key in KEY.findall(script.read_text()) if key.startswith(groups)}
+def test_every_text_that_a_script_names_exists(subtests: pytest.Subtests) -> None:
+    for script in SCRIPTS:
+        with subtests.test(script=script.name):
+            groups = tuple(f"{group}." for group in TEXTS["config_panel"])
+            keys = {key for key in KEY.findall(script.read_text()) if key.startswith(groups)}
 
-    assert keys - PAGE_TEXTS.keys() == set()
+            assert keys - PAGE_TEXTS.keys() == set()
 
 
 def test_every_reason_for_a_route_that_is_no_failure_has_words() -> None:

@@ -229,10 +229,11 @@ def test_there_is_no_coordinator_outside_the_common_module() -> None:
 
 
 @pytest.mark.rule("config-flow-test-coverage")
-@pytest.mark.parametrize("name", sorted(REASONS))
-def test_error_and_abort_of_the_forms_occurs_in_a_test(name: str) -> None:
-    # the beginning is enough, because a test may put a name together
-    assert [text for text in FLOW_TEST_LITERALS if len(text) > 6 and name.startswith(text)] != []
+def test_error_and_abort_of_the_forms_occurs_in_a_test(subtests: pytest.Subtests) -> None:
+    for name in sorted(REASONS):
+        with subtests.test(name=name):
+            # the beginning is enough, because a test may put a name together
+            assert [text for text in FLOW_TEST_LITERALS if len(text) > 6 and name.startswith(text)] != []
 
 
 @pytest.mark.rule("config-flow-test-coverage")
@@ -405,13 +406,14 @@ def test_nothing_is_discovered() -> None:
 
 
 @pytest.mark.rule("entity-device-class")
-@pytest.mark.parametrize("description", DESCRIPTIONS, ids=lambda each: each.key)
-def test_sensor_has_the_device_class_of_its_unit(description: SensorEntityDescription) -> None:
-    unit = description.native_unit_of_measurement
-    by_options = SensorDeviceClass.ENUM if description.options else None
+def test_sensor_has_the_device_class_of_its_unit(subtests: pytest.Subtests) -> None:
+    for description in DESCRIPTIONS:
+        with subtests.test(key=description.key):
+            unit = description.native_unit_of_measurement
+            by_options = SensorDeviceClass.ENUM if description.options else None
 
-    assert unit in DEVICE_CLASS_BY_UNIT.keys() | UNITS_WITHOUT_CLASS
-    assert description.device_class == DEVICE_CLASS_BY_UNIT.get(unit, by_options)
+            assert unit in DEVICE_CLASS_BY_UNIT.keys() | UNITS_WITHOUT_CLASS
+            assert description.device_class == DEVICE_CLASS_BY_UNIT.get(unit, by_options)
 
 
 @pytest.mark.rule("entity-translations")

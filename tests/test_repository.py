@@ -21,7 +21,6 @@ from custom_components.windowed_conversation.agents.statistics import LAST_ROUTE
 from custom_components.windowed_conversation.bridge.delivery import FILLER_KEYS, FillerMode
 from custom_components.windowed_conversation.bridge.errors import (
     _PRESENTATION_BY_CLASS,
-    ErrorPresentation,
     describe_error,
 )
 from custom_components.windowed_conversation.const import (
@@ -174,24 +173,25 @@ def test_every_sentence_of_the_activity_and_of_memory_has_its_text() -> None:
     assert TEXTS["common"].keys() == activities | counts | set(ReplyKey) | set(FILLER_KEYS) | {"hand_over"}
 
 
-@pytest.mark.parametrize("phrase", ReplyKey)
-def test_phrase_has_placeholders_that_memory_fills_in(phrase: ReplyKey) -> None:
-    known = {"facts", "replaced", "more", "counts", "count", "first", "last"}
+def test_phrase_has_placeholders_that_memory_fills_in(subtests: pytest.Subtests) -> None:
+    for phrase in ReplyKey:
+        with subtests.test(phrase=str(phrase)):
+            known = {"facts", "replaced", "more", "counts", "count", "first", "last"}
 
-    assert placeholders(TEXTS["common"][phrase]) <= known
+            assert placeholders(TEXTS["common"][phrase]) <= known
 
 
-@pytest.mark.parametrize(
-    "failure",
-    [
-        *_PRESENTATION_BY_CLASS.values(),
-        *(describe_error(RateLimited("", each)) for each in (7, 700, 70_000)),
-        describe_error(ValueError()),
-    ],
-    ids=lambda each: each.key,
-)
-def test_exception_has_the_placeholders_of_its_text(failure: ErrorPresentation) -> None:
-    assert placeholders(TEXTS["exceptions"][failure.key]["message"]) == set(failure.placeholders or ())
+FAILURES = [
+    *_PRESENTATION_BY_CLASS.values(),
+    *(describe_error(RateLimited("", each)) for each in (7, 700, 70_000)),
+    describe_error(ValueError()),
+]
+
+
+def test_exception_has_the_placeholders_of_its_text(subtests: pytest.Subtests) -> None:
+    for failure in FAILURES:
+        with subtests.test(key=failure.key, placeholders=str(failure.placeholders)):
+            assert placeholders(TEXTS["exceptions"][failure.key]["message"]) == set(failure.placeholders or ())
 
 
 def test_every_issue_has_its_text_and_every_text_its_issue() -> None:
@@ -246,12 +246,13 @@ def test_every_action_is_described_in_the_form_that_home_assistant_takes() -> No
     assert fields == {name: texts["fields"].keys() for name, texts in TEXTS["services"].items()}
 
 
-@pytest.mark.parametrize("action", ACTIONS)
-def test_field_of_an_action_is_no_key_of_a_target(action: str) -> None:
-    # Home Assistant 2026.11 has `exclude` in a target, which the oldest supported version does not know.
-    keys = {*map(str, cv.ENTITY_SERVICE_FIELDS), "exclude"}
+def test_field_of_an_action_is_no_key_of_a_target(subtests: pytest.Subtests) -> None:
+    for action in ACTIONS:
+        with subtests.test(action=str(action)):
+            # Home Assistant 2026.11 has `exclude` in a target, which the oldest supported version does not know.
+            keys = {*map(str, cv.ENTITY_SERVICE_FIELDS), "exclude"}
 
-    assert ACTIONS[action]["fields"].keys() & keys == set()
+            assert ACTIONS[action]["fields"].keys() & keys == set()
 
 
 @pytest.mark.parametrize("platform", PLATFORMS)
@@ -259,9 +260,10 @@ def test_platform_says_how_many_updates_run_at_once(platform: Platform) -> None:
     assert "\nPARALLEL_UPDATES = " in (PACKAGE / f"{platform}.py").read_text()
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_module_is_short(path: Path) -> None:
-    assert len(path.read_text().splitlines()) <= 500
+def test_module_is_short(subtests: pytest.Subtests) -> None:
+    for path in MODULES:
+        with subtests.test(module=str(path.relative_to(PACKAGE))):
+            assert len(path.read_text().splitlines()) <= 500
 
 
 def test_package_has_not_grown() -> None:
