@@ -111,11 +111,19 @@ def build_count_body(prompt: Prompt) -> dict[str, Any]:
 
 
 def build_compaction_body(prompt: Prompt) -> dict[str, Any]:
-    """Return the body of `POST /v1/responses/compact`: the user's messages, then the rest as one sealed item."""
+    """Return the body of `POST /v1/responses/compact`: the user's messages, then the rest as one sealed item.
+
+    The content of an earlier compaction is sealed again with the rest.
+    """
     sent = prompt.body["input"]
     items = [{"role": "user", "content": sent}] if isinstance(sent, str) else sent
     kept = [item for item in items if item.get("role") == "user"]
-    compacted = [item for item in items if item.get("role") != "user"]
+    compacted = list[dict[str, Any]]()
+    for item in items:
+        if item.get("type") == "compaction":
+            compacted += _unseal_items(item, prompt.model)
+        elif item.get("role") != "user":
+            compacted.append(item)
     sealed = seal_content(prompt.model, zlib.compress(encode_json(compacted)))
     output = [_build_kept_message(item) for item in kept]
     output.append({"type": "compaction", "id": f"cmp_{uuid4().hex}", "encrypted_content": sealed})

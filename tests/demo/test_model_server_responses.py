@@ -83,3 +83,13 @@ async def test_a_compaction_is_the_users_messages_and_one_sealed_item(client, as
     items = compacted.model_dump(exclude_none=True, warnings=False)["output"]
     assert [item["type"] for item in items] == ["message", "message", "compaction"]
     assert text(await ask([*items, said("what is my name?")])) == "Your name is Ada."
+
+
+async def test_content_of_an_earlier_compaction_is_sealed_once(client):
+    history = [said("my name is Ada"), {"role": "assistant", "content": "Nice to meet you."}]
+    sealed = []
+    for _ in range(2):
+        compacted = await client.responses.compact(model="scripted", input=history)
+        history = [*compacted.model_dump(exclude_none=True, warnings=False)["output"], said("hello")]
+        sealed.append(history[-2]["encrypted_content"])
+    assert sealed[0] == sealed[1]
