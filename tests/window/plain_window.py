@@ -160,9 +160,10 @@ class PlainWindow:
         self.set_policy(policy)
 
     def summarize(self, numbers: frozenset[int], summary: list[Message]) -> None:
-        going = [place for place in range(len(self.numbers) - 1) if self.numbers[place] in numbers]
-        if going:
-            self.keep([place for place in range(len(self.numbers)) if place not in going])
+        if numbers & {*self.numbers[:-1]}:
+            going = numbers | {self.summary}
+            newest = len(self.numbers) - 1
+            self.keep([place for place in range(newest) if self.numbers[place] not in going] + [newest])
         if self.summary:
             self.tags[self.numbers.index(self.summary)] -= {"summary", "important"}
             self.tags[self.numbers.index(self.summary)] |= {"ephemeral"}

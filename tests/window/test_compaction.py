@@ -108,6 +108,12 @@ def test_plain_text_has_nothing_of_what_stays_or_is_excluded() -> None:
     assert text == "User: question 1\nYou: answer 1"
 
 
+def test_plain_text_has_no_ephemeral_exchange() -> None:
+    aside = exchange(2, Message.user("aside"), Message.assistant("yes"), tags=frozenset({"ephemeral"}))
+
+    assert text_of(passage(talked(1), aside)) == "User: question 1\nYou: answer 1"
+
+
 def test_user_s_words_are_kept_before_answers_and_the_newest_before_older_ones() -> None:
     text = text_of(passage(*(talked(number, "word " * 20) for number in range(100))))
 

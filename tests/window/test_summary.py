@@ -259,6 +259,50 @@ def test_older_passage_is_all_but_the_newest_protected_and_excluded_ones() -> No
     assert window.stats().trims == 1
 
 
+def test_summary_of_an_older_passage_replaces_the_earlier_one() -> None:
+    window = create_window(WindowPolicy())
+    sizes = []
+    for _ in range(5):
+        for _ in range(10):
+            say(window, "hello")
+        passage = build_older_summary_input(None, window.exchanges(), 2, NO_TAGS)
+        assert passage is not None
+        window.insert_summary(passage, "x" * 400)
+        sizes.append(window.stats().current_tokens)
+
+    assert len(set(sizes)) == 1
+    assert [message.content for message in window.messages()].count(QUESTION) == 1
+
+
+def test_outdated_summary_leaves_with_an_older_passage() -> None:
+    window = filled()
+    while window.pending_summary is None:
+        say(window, "more")
+    window.insert_summary(dropped(window), "Ada asked more")
+    for _ in range(3):
+        say(window, "even more", 10)
+
+    passage = build_older_summary_input(None, window.exchanges(), 2, NO_TAGS)
+    assert passage is not None
+    window.insert_summary(passage, "Ada asked a lot")
+
+    assert [each.messages[-1].content for each in window.exchanges() if each.messages[0].content == QUESTION] == [
+        "Ada asked a lot"
+    ]
+
+
+def test_ephemeral_exchanges_leave_with_an_older_passage() -> None:
+    window = create_window(WindowPolicy())
+    for text, tags in (("a", ()), ("b", ("ephemeral",)), ("c", ()), ("d", ("ephemeral",)), ("e", ()), ("f", ())):
+        say(window, text, tags=tags)
+
+    passage = build_older_summary_input(None, window.exchanges(), 2, NO_TAGS)
+    assert passage is not None
+    window.insert_summary(passage, "Ada spelled")
+
+    assert [message.content for message in window.messages() if message.role == "user"] == ["e", QUESTION, "f"]
+
+
 def test_numbers_of_many_exchanges_are_compared_once() -> None:
     window = create_window(WindowPolicy(100_000))
     for _ in range(500):

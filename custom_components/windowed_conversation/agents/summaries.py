@@ -33,6 +33,7 @@ from ..window import (
     SummaryInput,
     Window,
     build_older_summary_input,
+    count_replaced_tokens,
     find_summary_text,
     format_plain_summary,
     join_summary_inputs,
@@ -46,6 +47,9 @@ _LOGGER = logging.getLogger(__name__)
 
 # Turns with these tags are not stored in memory.
 _TAGS_NOT_IN_MEMORY = frozenset({f"route:{Route.LOCAL}", INCOMPLETE_TAG})
+
+# A provider's compaction that is larger than this share of what it replaces would be due again after the next turn.
+_MAX_COMPACTED_SHARE = 0.9
 
 
 class ConversationDropped(Exception):
@@ -177,12 +181,15 @@ class Summarizer:
     ) -> tuple[str, NativeData | None]:
         """Return the text of a summary, and the provider's compaction that replaces it for the same model, if any.
 
-        A compaction contains all of the user's text and may not fit. Then the model is asked for a summary instead.
+        A compaction contains all of the user's text. It may not fit, or hardly be smaller than what it replaces. Then
+        the model is asked for a summary instead.
         """
         agent, policy, limits = self.agent, self.window.policy, self.agent.config.limits
-        messages = collect_compaction_messages(passage, self.window.exchanges(), question.excluded_tags)
+        exchanges = self.window.exchanges()
+        messages = collect_compaction_messages(passage, exchanges, question.excluded_tags)
         native = await ask_for_compaction(question, messages, agent.counter, limits, attempts.append)
-        if native is not None and native.tokens <= policy.compaction_tokens:
+        worthwhile = _MAX_COMPACTED_SHARE * count_replaced_tokens(passage, exchanges)
+        if native is not None and native.tokens <= min(policy.compaction_tokens, worthwhile):
             return format_plain_summary(passage, question.excluded_tags, policy, agent.counter), native
 
         def on_attempt(each: Attempt) -> None:

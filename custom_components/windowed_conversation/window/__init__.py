@@ -48,6 +48,7 @@ from .summary import (
     QUESTION as QUESTION,
     SummaryInput as SummaryInput,
     build_older_summary_input as build_older_summary_input,
+    count_replaced_tokens as count_replaced_tokens,
     find_summary_text as find_summary_text,
     format_plain_summary as format_plain_summary,
     is_summary as is_summary,

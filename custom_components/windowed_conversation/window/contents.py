@@ -9,7 +9,13 @@ from typing import NamedTuple
 from .exchange import EvictionCounts, Exchange, OpenExchange, Snapshot
 from .messages import EPHEMERAL, IMPORTANT, TAG_SET_CACHE_SIZE, Message, Role, ToolCall, with_content
 from .policy import MIN_RESULT_TOKENS, WindowPolicy
-from .summary import SummaryInput, build_evicted_summary_input, build_summary_changes, join_summary_inputs
+from .summary import (
+    SummaryInput,
+    build_evicted_summary_input,
+    build_summary_changes,
+    is_summary,
+    join_summary_inputs,
+)
 from .tokens import TokenCounter
 from .tool_results import build_stub, cut_content, stub_tool_results
 
@@ -238,12 +244,13 @@ class Contents:
     def insert_summary(self, passage: SummaryInput, summary: Exchange) -> None:
         """Evict a passage and insert its summary before the newest exchange, which is kept.
 
-        No exchange may be open.
+        The earlier summary is evicted with the passage, unless a trim has already evicted all of the passage. No
+        exchange may be open.
         """
         newest = max(1, self.last_number)
-        replaced = [exchange for exchange in self.history if exchange.number in passage.numbers - {newest}]
-        if replaced:
-            self.evict(replaced)
+        older = [exchange for exchange in self.history if exchange.number != newest]
+        if any(exchange.number in passage.numbers for exchange in older):
+            self.evict([exchange for exchange in older if exchange.number in passage.numbers or is_summary(exchange)])
         self.replace_exchanges(build_summary_changes(self.history, newest, summary))
         self.last_number += 1
         waiting = self.state.pending_summary and self.state.pending_summary.without_exchanges(passage.numbers)

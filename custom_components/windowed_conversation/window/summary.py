@@ -111,22 +111,31 @@ def build_evicted_summary_input(
 def build_older_summary_input(
     system: Message | None, exchanges: tuple[Exchange, ...], keep: int, excluded_tags: frozenset[str]
 ) -> SummaryInput | None:
-    """Return the passage before the newest `keep` exchanges, or None if none of them may be evicted.
+    """Return the passage before the newest `keep` exchanges, or None if none of them needs a summary.
 
-    Protected exchanges are kept, and so are those with a tag in `excluded_tags`, which the model does not see.
+    Ephemeral exchanges leave with the passage. Protected exchanges are kept, and so are those with a tag in
+    `excluded_tags`, which the model does not see.
     """
     older = exchanges[: max(0, len(exchanges) - keep)]
     evicted = [
         exchange for exchange in older if IMPORTANT not in exchange.tags and excluded_tags.isdisjoint(exchange.tags)
     ]
-    return build_evicted_summary_input(system, older, evicted)
+    passage = build_evicted_summary_input(system, older, evicted)
+    return passage and passage._replace(numbers=frozenset(exchange.number for exchange in evicted))
+
+
+def count_replaced_tokens(passage: SummaryInput, exchanges: Iterable[Exchange]) -> int:
+    """Return the tokens of what a summary of this passage replaces, with the current summary among `exchanges`."""
+    replaced = [exchange for exchange in passage.exchanges if exchange.number in passage.numbers]
+    earlier = [exchange for exchange in exchanges if is_summary(exchange) and exchange.number not in passage.numbers]
+    return sum(exchange.tokens for exchange in (*replaced, *earlier))
 
 
 def build_summary_changes(exchanges: Iterable[Exchange], last: int, summary: Exchange) -> list[Exchange]:
     """Return the exchanges that change when a summary is inserted before the exchange with the number `last`.
 
-    `last` is the newest exchange. The previous summary is marked for eviction by the next trim and not removed now,
-    because that would change earlier messages.
+    `last` is the newest exchange. A previous summary that is still there is marked for eviction by the next trim and
+    not removed now, because that would change earlier messages.
     """
     changed = [summary._replace(number=last)]
     for exchange in exchanges:
@@ -144,9 +153,11 @@ def format_plain_summary(
     """Return the text of a passage and the previous summary, with one line for each message that fits.
 
     Other models get this text if only one model can read the summary itself. User messages take precedence over
-    answers, and newer ones over older ones, because a model can answer again. Very long messages are cut.
+    answers, and newer ones over older ones, because a model can answer again. Very long messages are cut, and ephemeral
+    exchanges are left out.
     """
-    evicted = [exchange for exchange in passage.selected(excluded_tags) if exchange.number in passage.numbers]
+    shown = passage.selected(excluded_tags | _OUTDATED)
+    evicted = [exchange for exchange in shown if exchange.number in passage.numbers]
     messages = [message for exchange in evicted for message in exchange.messages]
     longest, room = policy.summary_tokens, _FILL_SHARE * policy.summary_tokens - counter.count(QUESTION)
     lines = [*passage.earlier_summary.splitlines(), *_iter_message_lines(messages, longest)]
