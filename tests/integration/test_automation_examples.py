@@ -165,6 +165,20 @@ async def test_conversation_is_deleted_at_night(
     assert [each["conversation_id"] for each in kept] == ["other"]
 
 
+@pytest.mark.parametrize(("words_said", "summaries"), [(900, 1), (100, 0)])
+async def test_long_conversation_is_summarized(
+    *, home: HomeAssistant, entry, run: Run, say: SayFn, words_said: int, summaries: int
+) -> None:
+    await run("Summarize a long conversation")
+
+    for _ in range(8):
+        await say("I wonder " + "why " * words_said)
+        await home.async_block_till_done()
+
+    messages = (await act(home, "get_conversation"))["messages"]
+    assert sum("summary" in message["tags"] for message in messages) == 2 * summaries
+
+
 async def test_budget_is_reported_once_a_day(home: HomeAssistant, run: Run) -> None:
     (helper,) = [each for each in EXAMPLES if "utility_meter" in each]
     source = helper["utility_meter"]["ai_cost_today"]["source"]
