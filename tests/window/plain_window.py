@@ -221,13 +221,15 @@ class PlainWindow:
 
     def view(self, wanted: frozenset[str], match: str, excluded: frozenset[str]) -> tuple[Message, ...]:
         matches = {"any": any, "all": all}[match]
-        older = [
+        closed = len(self.exchanges) - (self.before is not None)
+        shown = [
             exchange
-            for exchange, tags in zip(self.exchanges[:-1], self.tags[:-1], strict=True)
-            if (not wanted or matches(tag in tags for tag in wanted)) and not any(tag in tags for tag in excluded)
+            for place, (exchange, tags) in enumerate(zip(self.exchanges, self.tags, strict=True))
+            if place == closed
+            or ((not wanted or matches(tag in tags for tag in wanted)) and not any(tag in tags for tag in excluded))
         ]
         system = [Message.system(self.system)] if self.system else []
-        return (*system, *(message for exchange in [*older, *self.exchanges[-1:]] for message in exchange))
+        return (*system, *(message for exchange in shown for message in exchange))
 
     def count_tags(self) -> dict[str, int]:
         return {tag: sum(tag in tags for tags in self.tags) for tag in set[str]().union(*self.tags)}

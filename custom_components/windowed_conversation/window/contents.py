@@ -273,13 +273,10 @@ class Contents:
         self.set_state(_WindowState(snapshot.system, snapshot.evicted))
 
     def visible_messages(self, shows: Callable[[frozenset[str]], bool]) -> tuple[Message, ...]:
-        """Return the system message and the messages of exchanges whose tags `shows` accepts.
-
-        The newest exchange is always included.
-        """
-        exchanges = [*self.history, *filter(None, [self.open_exchange])]
-        shown = [*filter(lambda exchange: shows(exchange.tags), exchanges[:-1]), *exchanges[-1:]]
-        return (*self.messages[: self.history_start], *chain.from_iterable(exchange.messages for exchange in shown))
+        """Return the system message, the closed exchanges whose tags `shows` accepts, and the open exchange."""
+        shown = chain.from_iterable(exchange.messages for exchange in self.history if shows(exchange.tags))
+        opened = self.open_exchange.messages if self.open_exchange else ()
+        return (*self.messages[: self.history_start], *shown, *opened)
 
     def _save_for_abort(self, exchanges: Iterable[Exchange]) -> None:
         for exchange in exchanges:

@@ -117,8 +117,8 @@ class Window:
     ) -> tuple[Message, ...]:
         """Return the messages to send: the system message, then whole exchanges, oldest first, the open one last.
 
-        If `tags` is given, older exchanges are included only if they have any or all of these tags, depending on
-        `match`. Older exchanges with a tag in `exclude` are excluded. The system message and the newest exchange are
+        If `tags` is given, closed exchanges are included only if they have any or all of these tags, depending on
+        `match`. Closed exchanges with a tag in `exclude` are excluded. The system message and the open exchange are
         always included. Raises `InvalidTag`, and `ValueError` for an invalid `match`.
         """
         if not tags and not exclude and match == "any":
