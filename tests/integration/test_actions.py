@@ -361,7 +361,7 @@ async def test_import_holds_no_numbers_that_json_has_not(home: HomeAssistant, en
     assert calling["tool_calls"][0]["arguments"] == {"level": None, "other": None}
 
 
-AUTOMATIC = ("input", "output", "tool_call", "incomplete", "summary", "route:model", "context:kitchen")
+AUTOMATIC = ("input", "output", "tool_call", "incomplete", "summary", "route:model")
 NO_FIGURES = (True, -1, 1.5, 10**9 + 1, 10**400, "-1", "9" * 5000, float("nan"))
 
 
@@ -432,6 +432,19 @@ async def test_tag_that_cannot_be_is_refused(
                 await act(home, "tag_exchange", **fields)
 
             assert get_agent(entry).windows.snapshots() == before
+
+
+async def test_topic_of_an_exchange_is_changed_and_looked_for(
+    home: HomeAssistant, entry: MockConfigEntry, say: SayFn
+) -> None:
+    await say("turn on kitchen light")
+    await act(home, "tag_exchange", add=["context:weather"], remove=["context:input_boolean"])
+    await say("my name is Ada")
+
+    found = await act(home, "get_conversation", tags=["context:weather"])
+
+    assert [each["content"] for each in found["messages"] if each["role"] == "user"] == ["turn on kitchen light"]
+    assert (await act(home, "get_conversation", tags=["context:input_boolean"]))["messages"][1:] == []
 
 
 async def test_response_names_what_was_changed(home: HomeAssistant, entry: MockConfigEntry, say: SayFn) -> None:

@@ -53,9 +53,9 @@ from . import access
 ATTR_CONTENT = "content"
 _MAX_LISTED = 100
 
-_AUTOMATIC_TAGS = AUTOMATIC_TAGS | {INCOMPLETE_TAG, SUMMARY}
+_FIXED_TAGS = AUTOMATIC_TAGS | {INCOMPLETE_TAG, SUMMARY}
 # The beginnings of the automatic tags for the route of a turn, and for the domains and areas that it used.
-_AUTOMATIC_TAG_PREFIXES = ("route:", "context:")
+_ROUTE_PREFIX, _CONTEXT_PREFIX = "route:", "context:"
 
 # In seconds. This is short, because a model only counts tokens and writes nothing.
 _COUNT_TIMEOUT = 10.0
@@ -231,7 +231,7 @@ async def _async_tag_exchange(call: ServiceCall) -> ServiceResponse:
     added, removed = call.data["add"], call.data["remove"]
     if not added and not removed:
         raise build_refusal("no_tags")
-    if any(is_automatic_tag(tag) for tag in (*added, *removed)):
+    if any(_is_fixed_tag(tag) for tag in (*added, *removed)):
         raise build_refusal("automatic_tag")
     exchanges = window.exchanges()
     if not 1 <= back <= len(exchanges):
@@ -247,8 +247,13 @@ async def _async_tag_exchange(call: ServiceCall) -> ServiceResponse:
 
 
 def is_automatic_tag(tag: str) -> bool:
-    """Return whether a tag is one that the integration sets by itself, and that nobody adds or removes."""
-    return tag in _AUTOMATIC_TAGS or tag.startswith(_AUTOMATIC_TAG_PREFIXES)
+    """Return whether a tag is of a kind that the integration sets by itself."""
+    return _is_fixed_tag(tag) or tag.startswith(_CONTEXT_PREFIX)
+
+
+def _is_fixed_tag(tag: str) -> bool:
+    """Return whether a tag describes its exchange or its route, so that nobody adds or removes it."""
+    return tag in _FIXED_TAGS or tag.startswith(_ROUTE_PREFIX)
 
 
 async def _async_summarize_conversation(call: ServiceCall) -> ServiceResponse:
