@@ -200,20 +200,33 @@ class PlainWindow:
         room = self.in_force.history_tokens - _cost(closed)
         low_water = (1 - max(0.5, self.in_force.effective_trim_share)) * room
         before = list(newest)
-        for begin, end in pairwise(round_places(newest) if self.before else []):
-            if cost(tuple(newest)) > low_water:
+        rounds = round_places(newest) if self.before else []
+        kept = self.policy.max_tool_turns if self.policy.tool_results == "stub" else None
+        outdated = rounds[:-kept] if kept else []
+        for begin, end in pairwise(rounds):
+            if cost(tuple(newest)) > low_water or begin in outdated:
                 newest[begin:end] = stub_results(newest[begin:end], self.uncut)
         return newest != before
 
     def stub_old_results(self) -> bool:
         if self.policy.tool_results == "keep":
             return False
-        whole = [place for place, is_whole in enumerate(self.whole) if is_whole]
-        newest = whole[max(0, len(whole) - (self.policy.max_tool_turns or 0)) :]
-        old = [place for place in whole if place not in newest and place != len(self.exchanges) - 1]
-        for place in old:
-            self.stub(place)
-        return bool(old)
+        is_changed, newest = False, len(self.exchanges) - 1
+        left = self.policy.max_tool_turns or 0
+        for place in reversed(range(len(self.exchanges))):
+            exchange, rounds = self.exchanges[place], round_places(self.exchanges[place])
+            is_open = self.before is not None and place == newest
+            if not is_open and not self.whole[place]:
+                continue
+            kept = min(left, len(rounds))
+            left -= kept
+            if is_open or kept == len(rounds) or (place == newest and self.policy.max_tool_turns is None):
+                continue
+            end = rounds[-kept] if kept else len(exchange)
+            self.exchanges[place] = stub_results(exchange[:end]) + exchange[end:]
+            is_changed = is_changed or self.exchanges[place] != exchange or not kept
+            self.whole[place] = kept > 0
+        return is_changed
 
     def messages(self) -> tuple[Message, ...]:
         system = [Message.system(self.system)] if self.system else []

@@ -93,6 +93,43 @@ def test_results_of_the_open_exchange_are_those_of_the_newest_tool_turn() -> Non
     assert [text == STATES for text in tool_texts(window)] == [False, True]
 
 
+def add_rounds(window: Window, count: int) -> None:
+    """Open an exchange with this many rounds of a tool call and its result."""
+    window.open("which lamps are on?")
+    for number in range(count):
+        window.add(Message.assistant(tool_calls=(ToolCall(f"call-{number}", "get_states", {}),)))
+        window.add(Message.tool(f"call-{number}", "get_states", STATES))
+
+
+def test_newest_rounds_keep_their_results_inside_one_exchange() -> None:
+    window = create_window(WindowPolicy(20_000, max_tool_turns=2))
+    add_rounds(window, 5)
+    window.close()
+    assert tool_texts(window) == [STATES] * 5
+
+    window.set_policy(WindowPolicy(7_000, max_tool_turns=2))
+
+    assert [text == STATES for text in tool_texts(window)] == [False] * 3 + [True] * 2
+
+
+def test_rounds_of_the_open_exchange_count_with_those_before_it() -> None:
+    window = create_window(WindowPolicy(20_000, max_tool_turns=3))
+    add_rounds(window, 4)
+    window.close()
+    add_rounds(window, 1)
+
+    window.set_policy(WindowPolicy(7_000, 0.0, max_tool_turns=3))
+
+    assert [text == STATES for text in tool_texts(window)] == [False] * 2 + [True] * 3
+
+
+def test_rounds_of_the_open_exchange_beyond_the_number_lose_their_results_at_a_trim() -> None:
+    window = create_window(WindowPolicy(20_000, max_tool_turns=1))
+    add_rounds(window, 6)
+    window.set_turn_limit(window.open_tokens - 1)
+    assert [text == STATES for text in tool_texts(window)] == [False] * 5 + [True]
+
+
 def test_restored_window_keeps_the_results_of_as_many_tool_turns() -> None:
     policy = WindowPolicy(8_000, max_tool_turns=2)
     window, restored = create_window(policy), create_window(policy)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import chain, islice
+from itertools import chain
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ from .summary import (
     join_summary_inputs,
 )
 from .tokens import TokenCounter
-from .tool_results import build_stub, cut_content, stub_tool_results
+from .tool_results import build_stub, cut_content, find_rounds, stub_older_rounds
 
 _EPHEMERAL_CLASS, _ORDINARY_CLASS, _PROTECTED_CLASS = range(3)
 
@@ -107,10 +107,18 @@ class History:
         if not self.exchange_count_by_tags[exchange.tags]:
             del self.exchange_count_by_tags[exchange.tags]
 
-    def select_exchanges_to_stub(self, newest: int, spared: int) -> list[Exchange]:
-        """Return the exchanges with full tool results, except the last `newest` of them and the number `spared`."""
-        older = islice(self._stubbable_exchanges.values(), max(0, len(self._stubbable_exchanges) - newest))
-        return [exchange for exchange in older if exchange.number != spared]
+    def select_exchanges_to_stub(self, rounds: int, spared: int) -> list[tuple[Exchange, int]]:
+        """Return the exchanges with full tool results that do not belong to the newest `rounds` tool rounds.
+
+        Each comes with the number of its own rounds that do. The exchange with the number `spared` is not returned.
+        """
+        older = list[tuple[Exchange, int]]()
+        for exchange in reversed(self._stubbable_exchanges.values()):
+            kept = min(rounds, len(find_rounds(exchange)))
+            rounds -= kept
+            if exchange.number != spared and kept < len(find_rounds(exchange)):
+                older.append((exchange, kept))
+        return older
 
     def select_exchanges_to_evict(self, tokens: int, policy: WindowPolicy, spared: int) -> list[Exchange]:
         """Return the exchanges to evict from a window of this many tokens: ephemeral, ordinary, then protected ones.
@@ -337,8 +345,8 @@ def _find_max_item_tokens(tokens: Iterable[int], room: int) -> int:
 def _stub_older_rounds(contents: Contents, policy: WindowPolicy, counter: TokenCounter) -> bool:
     """Replace tool results of the open exchange with stubs, oldest round first, down to the low-water mark.
 
-    The newest round is kept. Returns whether anything changed. Each round is examined only once, even if this is called
-    often.
+    Rounds that the policy no longer keeps are replaced even below that mark. The newest round is kept. Returns whether
+    anything changed. Each round is examined only once, even if this is called often.
     """
     exchange = contents.open_exchange
     if exchange is None:
@@ -346,11 +354,13 @@ def _stub_older_rounds(contents: Contents, policy: WindowPolicy, counter: TokenC
     stubs: dict[int, Message] = {}
     low_water = policy.open_low_water_tokens(contents.history.tokens)
     tokens, calls = exchange.tokens, dict[str | None, ToolCall]()
+    kept_rounds = policy.max_tool_turns if policy.tool_results == "stub" else None
+    outdated = exchange.round_starts[:-kept_rounds] if kept_rounds else ()
     place = exchange.stub_end
     while place < exchange.newest_round_start:
         message = exchange.messages[place]
         if message.tool_calls:
-            if tokens <= low_water:
+            if tokens <= low_water and not (outdated and place <= outdated[-1]):
                 break
             calls = {call.id: call for call in message.tool_calls}
         elif message.role is Role.TOOL:
@@ -371,8 +381,10 @@ def _stub_old_results(contents: Contents, policy: WindowPolicy, newest: int, cou
     if policy.tool_results == "keep":
         return []
     opened = contents.open_exchange
-    whole_turns = (policy.max_tool_turns or 0) - (opened is not None and opened.has_tool_results)
-    whole = contents.history.select_exchanges_to_stub(max(0, whole_turns), newest)
-    if whole:
-        contents.replace_exchanges([stub_tool_results(exchange, counter) for exchange in whole])
-    return whole
+    rounds = (policy.max_tool_turns or 0) - (len(opened.round_starts) if opened else 0)
+    older = contents.history.select_exchanges_to_stub(max(0, rounds), 0 if policy.max_tool_turns else newest)
+    stubbed = [(exchange, stub_older_rounds(exchange, counter, kept)) for exchange, kept in older]
+    changed = [(exchange, after) for exchange, after in stubbed if after != exchange]
+    if changed:
+        contents.replace_exchanges([after for _, after in changed])
+    return [exchange for exchange, _ in changed]

@@ -63,7 +63,7 @@ class OpenExchange:
         "_pending_call_ids",
         "call_ids",
         "messages",
-        "newest_round_start",
+        "round_starts",
         "sources",
         "stub_end",
         "tags",
@@ -77,17 +77,17 @@ class OpenExchange:
         self.messages = [question]
         self.tags = question.tags
         self.tokens = question.tokens or 0
-        # The index at which the newest tool round begins, and the index up to which tool results were replaced by
-        # stubs.
-        self.newest_round_start = self.stub_end = 0
+        # The indexes at which the tool rounds begin, and the index up to which tool results were replaced by stubs.
+        self.round_starts: list[int] = []
+        self.stub_end = 0
         # The uncut versions of results that were cut after they had been added, by message index.
         self.uncut_results = _NO_UNCUT_RESULTS
         self.call_ids = self._pending_call_ids = self.sources = _NO_IDS
 
     @property
-    def has_tool_results(self) -> bool:
-        """Whether any tool call has a result."""
-        return len(self.call_ids) > len(self._pending_call_ids)
+    def newest_round_start(self) -> int:
+        """The index at which the newest tool round begins, 0 if there is none."""
+        return self.round_starts[-1] if self.round_starts else 0
 
     def append(self, message: Message) -> None:
         """Append a counted message. Raises `InvalidMessage` if it is not allowed at this point."""
@@ -153,7 +153,7 @@ class OpenExchange:
             if call.id in called or call.id in self.call_ids:
                 raise DuplicateToolCall(f"the call id {call.id!r} came before in this exchange")
             called.add(call.id)
-        self.newest_round_start = len(self.messages)
+        self.round_starts.append(len(self.messages))
         self._pending_call_ids = frozenset(called)
         self.call_ids |= called
 

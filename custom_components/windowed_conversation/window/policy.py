@@ -46,8 +46,8 @@ class WindowPolicy:
     # "stub" replaces each tool result by a single line when its exchange is closed: measured, the same budget holds 70
     # to 80 % more exchanges, and costs are 12 to 15 % lower. "keep" replaces none.
     tool_results: ToolResultMode = "stub"
-    # At least 1, or None. With "stub", up to this number of the newest exchanges with full results keep them, and only
-    # a trim replaces older results.
+    # At least 1, or None. With "stub", the newest tool rounds up to this number keep their results, and only a trim
+    # replaces older ones, also inside an exchange. A tool round is an assistant message with calls, and their results.
     max_tool_turns: int | None = None
     # The most that a tool result may have, at least 100. The rest is cut off on entry.
     result_cap_tokens: int = 4000

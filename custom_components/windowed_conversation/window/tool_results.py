@@ -80,6 +80,18 @@ def stub_tool_results(
     return Exchange(tuple(messages), exchange.tags, tokens, exchange.number, only_live, exchange.sources)
 
 
+def stub_older_rounds(exchange: Exchange, counter: TokenCounter, kept_rounds: int) -> Exchange:
+    """Return a closed exchange with stubs for the tool results of all but its newest `kept_rounds` tool rounds."""
+    end = find_rounds(exchange)[-kept_rounds] if kept_rounds else len(exchange.messages)
+    older = stub_tool_results(exchange._replace(messages=exchange.messages[:end]), counter)
+    return older._replace(messages=(*older.messages, *exchange.messages[end:]), has_full_results=kept_rounds > 0)
+
+
+def find_rounds(exchange: Exchange) -> list[int]:
+    """Return the indexes at which the tool rounds of a closed exchange begin, which are messages with calls."""
+    return [place for place, message in enumerate(exchange.messages) if message.tool_calls]
+
+
 def build_stub(
     result: Message, call: ToolCall, counter: TokenCounter, original: Message | None = None, *, is_live: bool = False
 ) -> Message:
