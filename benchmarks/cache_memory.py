@@ -111,7 +111,7 @@ class RememberingConversation:
 
     def _recall(self, memory: Memory, text: str, at: float) -> recall.RecalledLines:
         """Return the lines that a turn recalls in addition to the window's content, chosen as the agent does."""
-        known = recall.build_sent_context(self.window.exchanges(), (), text)
+        known = recall.build_sent_context(self.window.exchanges(), None, text)
         found = memory.recall(text, person="anna", speaker="Anna", limit=recall.MAX_RECALL_HITS)
         narrator = recall.RecallText("Anna", datetime.fromtimestamp(at, UTC))
         return recall.choose_recalled_lines(

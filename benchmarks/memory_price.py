@@ -187,7 +187,7 @@ class IntegrationMemory(WithoutMemory):
             is_question=routing.is_question(turn.text),
         )
         find = self.memory_store.recall_relevant(query)
-        known = recall.build_sent_context(window.exchanges(), made.source_ids, turn.text)
+        known = recall.build_sent_context(window.exchanges(), made, turn.text)
         added = recall.choose_recalled_lines(
             recall.interleave_hits(*find), known, narrator, estimate_tokens, recall.MAX_RECALLED_TOKENS
         )

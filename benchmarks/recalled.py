@@ -125,7 +125,7 @@ class RecallingHome:
             is_question=routing.is_question(text),
         )
         found = self.memory_store.recall_relevant(query)
-        sent = recall.build_sent_context((), facts.source_ids, text)
+        sent = recall.build_sent_context((), facts, text)
         hits = recall.interleave_hits(*found)
         lines = recall.choose_recalled_lines(hits, sent, narrator, estimate_tokens, recall.MAX_RECALLED_TOKENS)
         return lines, facts.text

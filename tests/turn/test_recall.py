@@ -16,6 +16,7 @@ from custom_components.windowed_conversation.turn.context import (
 )
 from custom_components.windowed_conversation.turn.recall import (
     MAX_RECALLED_TOKENS,
+    PromptFacts,
     RecalledLines,
     RecallText,
     SentContent,
@@ -154,7 +155,7 @@ def test_what_was_said_twice_is_one_line() -> None:
 
 
 def test_answer_to_the_same_question_is_not_recalled() -> None:
-    sent = build_sent_context((), (), "what is  my name?")
+    sent = build_sent_context((), None, "what is  my name?")
 
     assert chosen(turn("what is my name?\nI do not know."), turn("my name is Ada", number=2), sent=sent) == (
         '2026-11-18 Ada: "my name is Ada"',
@@ -188,12 +189,37 @@ def test_lines_break_no_prefix_and_cost_no_more_than_they_may(texts: list[str], 
     ids=["a turn", "a long turn", "a fact"],
 )
 def test_what_the_window_holds_is_not_recalled(found: RecallHit, said: str) -> None:
-    assert chosen(found, sent=build_sent_context(exchanges(said), ())) == ()
+    assert chosen(found, sent=build_sent_context(exchanges(said), None)) == ()
 
 
 def test_turn_that_the_window_only_mentions_is_recalled() -> None:
-    assert chosen(turn("Ada\nHello."), sent=build_sent_context(exchanges("my name is Ada, yes"), ()))
+    assert chosen(turn("Ada\nHello."), sent=build_sent_context(exchanges("my name is Ada, yes"), None))
 
 
 def test_fact_of_the_profile_is_not_recalled() -> None:
-    assert chosen(fact("Tea", number=7), sent=build_sent_context((), ["fact:7"])) == ()
+    assert chosen(fact("Tea", number=7), sent=build_sent_context((), PromptFacts("Tea", 1, ("fact:7",)))) == ()
+
+
+NUTS = "My sister cannot eat nuts."
+
+
+def test_turn_whose_words_a_fact_of_the_profile_has_is_not_recalled() -> None:
+    facts = PromptFacts("Known of Ada:\nmy sister cannot eat nuts", 9, ("fact:7",))
+
+    sent = build_sent_context((), facts)
+
+    assert chosen(turn(f"{NUTS}\nThat is good to know."), sent=sent) == ()
+    assert len(chosen(turn("My sister cannot eat nuts, but raisins."), sent=sent)) == 1
+
+
+@pytest.mark.parametrize(
+    "known",
+    [fact("my sister cannot eat nuts"), RecallHit("summary", 1, "", AT, "ada", 1.0, excerpt=f"Ada said: {NUTS}")],
+    ids=["a fact", "a summary"],
+)
+def test_turn_whose_words_a_recalled_memory_has_is_not_recalled_beside_it(known: RecallHit) -> None:
+    said = turn(f"{NUTS}\nThat is good to know.", number=2)
+    facts, others = ([known], [said]) if known.kind == "fact" else ([], [said, known])
+
+    assert len(chosen(*interleave_hits(facts, others))) == 1
+    assert len(chosen(said)) == 1

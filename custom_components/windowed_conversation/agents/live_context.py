@@ -150,7 +150,7 @@ class TurnContext:
         """Return the live context, limited to `limit` tokens, of a request that sends these closed exchanges."""
         limit -= self._stamp_tokens
         most = min(MAX_RECALLED_TOKENS, limit // 2 if self._home_states else limit)
-        sent = build_sent_context(exchanges, self.profile.source_ids if self.profile else (), self._speaker.text)
+        sent = build_sent_context(exchanges, self.profile, self._speaker.text)
         # lazy, because the first few lines usually fill the limit
         found = filterfalse(partial(is_about_home_state, names_home=self._mentions_home), self._candidates)
         recalled = self._recalled_lines = choose_recalled_lines(found, sent, self._formatter, self._count_tokens, most)

@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 import re
 
-from ..memory import LEARNED_SOURCE, Fact, RecallHit
+from ..memory import LEARNED_SOURCE, Fact, RecallHit, clean_text
 from ..window import Exchange, Role, is_summary
 from .context import format_recalled_lines, remove_delimiters
 
@@ -187,14 +187,18 @@ class RecalledLines:
 
 @dataclass(frozen=True, slots=True)
 class SentContent:
-    """The texts of users and summaries that the request contains anyway, and the facts of its profile as sources."""
+    """The texts of users and summaries that the request contains anyway, and the facts of its profile.
+
+    `fact_words` are the words of each fact, without punctuation.
+    """
 
     texts: tuple[str, ...] = ()
     source_ids: frozenset[str] = frozenset()
+    fact_words: tuple[str, ...] = ()
 
     def contains(self, found: RecallHit) -> bool:
         """Return whether the request already contains a search result."""
-        if format_source_id(found.kind, found.id) in self.source_ids:
+        if format_source_id(found.kind, found.id) in self.source_ids or _is_repeated(found, self.fact_words):
             return True
         words = _get_main_text(found)
         if found.kind == "turn" and not words.endswith(_ELLIPSIS):
@@ -202,8 +206,8 @@ class SentContent:
         return bool([text for text in self.texts if words.removesuffix(_ELLIPSIS) in text])
 
 
-def build_sent_context(exchanges: Iterable[Exchange], sources: Iterable[str], question: str = "") -> SentContent:
-    """Return the texts of these exchanges and of the question, together with these sources.
+def build_sent_context(exchanges: Iterable[Exchange], facts: PromptFacts | None, question: str = "") -> SentContent:
+    """Return the texts of these exchanges and of the question, together with these facts.
 
     The current question is included because earlier answers to the same question may be wrong or out of date.
     """
@@ -213,12 +217,27 @@ def build_sent_context(exchanges: Iterable[Exchange], sources: Iterable[str], qu
         for message in exchange.messages
         if message.role is Role.USER or is_summary(exchange)
     ]
-    return SentContent((*texts, " ".join(question.split())), frozenset(sources))
+    facts = facts or PromptFacts()
+    fact_words = tuple(map(clean_text, facts.text.splitlines()))
+    return SentContent((*texts, " ".join(question.split())), frozenset(facts.source_ids), fact_words)
 
 
 def _get_main_text(found: RecallHit) -> str:
     """Return the user's text in a past turn, or the text of a fact or a summary."""
     return found.text.partition("\n")[0] if found.kind == "turn" else found.text
+
+
+def _get_words(found: RecallHit) -> str:
+    """Return the words that a line has of a fact or a summary, or of the user in a past turn."""
+    return clean_text(found.excerpt if found.kind == "summary" else _get_main_text(found))
+
+
+def _is_repeated(found: RecallHit, texts: Iterable[str]) -> bool:
+    """Return whether one of these texts, in words without punctuation, has all that the user said in a past turn."""
+    if found.kind != "turn":
+        return False
+    words = f" {_get_words(found)} "
+    return any(words in f" {text} " for text in texts)
 
 
 def is_about_home_state(found: RecallHit, names_home: Callable[[str], bool]) -> bool:
@@ -236,9 +255,14 @@ def is_about_home_state(found: RecallHit, names_home: Callable[[str], bool]) -> 
 
 
 def interleave_hits(facts: Iterable[RecallHit], others: Iterable[RecallHit]) -> Iterator[RecallHit]:
-    """Yield two facts for each turn or summary, so that neither kind takes up all the room."""
-    facts, others = iter(facts), iter(others)
-    while chunk := (*islice(facts, _FACTS_PER_OTHER), *islice(others, 1)):
+    """Yield two facts for each turn or summary, so that neither kind takes up all the room.
+
+    A turn whose words one of the facts or summaries has comes last, because it is only of use without that one.
+    """
+    facts, others = tuple(facts), tuple(others)
+    words = [_get_words(each) for each in (*facts, *others) if each.kind != "turn"]
+    next_facts, next_others = iter(facts), iter(sorted(others, key=lambda each: _is_repeated(each, words)))
+    while chunk := (*islice(next_facts, _FACTS_PER_OTHER), *islice(next_others, 1)):
         yield from chunk
 
 
@@ -248,9 +272,10 @@ def choose_recalled_lines(
     """Return lines for the search results that the request does not contain yet, best first, up to `most` tokens."""
     chosen, misses = RecalledLines(), 0
     chosen_words: set[str] = set()
+    chosen_memories = list[str]()
     for each in found:
         words = _get_main_text(each).casefold()
-        if words in chosen_words or sent.contains(each):
+        if words in chosen_words or sent.contains(each) or _is_repeated(each, chosen_memories):
             continue
         longer = _add_line(chosen, each, narrator.format_line_variants(each), count, most)
         if longer is None:
@@ -258,6 +283,8 @@ def choose_recalled_lines(
         else:
             chosen, misses = longer, 0
             chosen_words.add(words)
+            if each.kind != "turn":
+                chosen_memories.append(_get_words(each))
         if (chosen.dated_lines and misses >= _MAX_LINE_MISSES) or most - chosen.tokens < _MIN_LINE_TOKENS:
             break
     return chosen
