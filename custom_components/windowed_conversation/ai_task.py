@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from copy import deepcopy
 from functools import partial
 import json
-from pathlib import Path
 import re
 import time
 from typing import Any, override
@@ -23,7 +22,7 @@ import probatio
 from .agents.agent import AccountConfigEntry, AccountData, Agent
 from .agents.recording import async_record_background
 from .bridge.errors import build_translated_error, describe_error
-from .bridge.pictures import MAX_FILE_BYTES, PDF_TYPE, UnreadableFile, async_prepare_attachment
+from .bridge.pictures import MAX_FILE_BYTES, PDF_TYPE, UnreadableFile, async_read_file
 from .entity import AgentEntity
 from .memory import TurnRecord, TurnText
 from .providers import AnswerSchema, ProviderError
@@ -163,20 +162,10 @@ async def async_read_files(
     """Return the files of a task. `images`, `pdf`: whether the model reads these types. Raises `UnreadableFile`."""
     attachments, size = list[Attachment](), 0
     for file in files:
-        data = await hass.async_add_executor_job(_read_file, file.path)
-        attachment = await async_prepare_attachment(hass, data, file.path.name)
+        attachment = await async_read_file(hass, file.path)
         if not (pdf if attachment.mime_type == PDF_TYPE else images):
             raise UnreadableFile("file_not_readable")
         if (size := size + len(attachment.data)) > MAX_FILE_BYTES:
             raise UnreadableFile("file_too_large")
         attachments.append(attachment)
     return tuple(attachments)
-
-
-def _read_file(path: Path) -> bytes:
-    """Return the content of a file. If it is too large, return one byte more than the limit."""
-    try:
-        with path.open("rb") as file:
-            return file.read(MAX_FILE_BYTES + 1)
-    except OSError as err:
-        raise UnreadableFile("file_not_readable") from err

@@ -22,7 +22,7 @@ from ..bridge.local_intents import LocalAnswerer
 from ..bridge.memory_answers import ForgetCallback, MemoryAnswerer
 from ..bridge.memory_tools import async_get_home_languages, make_tools
 from ..bridge.overview import async_shorten_prompt
-from ..bridge.pictures import create_look_tools
+from ..bridge.pictures import async_read_input_files, create_look_tools
 from ..bridge.tools import SafeAPIInstance, async_get_tools
 from ..const import DOMAIN, RecordLevel
 from ..memory import Memory
@@ -208,6 +208,7 @@ async def async_build_question(turn: ConversationTurn) -> Question:
     stamp = InputStamp(dt_util.now(), turn.speaker.name_for_stamp, *_find_device_and_area(hass, user_input.device_id))
     context = turn.live_context = TurnContext(agent, turn.window, turn.speaker, stamp, user_input.language)
     await context.async_read_memory()
+    turn.state.files = await async_read_input_files(hass, chat_log)
     api = await _async_get_tools(agent, llm_context, build_turn_memory_tools(turn), turn.state.pictures)
     if api is not None:
         api.on_run = turn.state.tool_runs.append

@@ -82,7 +82,7 @@ def async_record_turn(agent: Agent, turn: ConversationTurn) -> None:
     words, attempts = TurnText(speaker.text, speech, searches), tuple(state.attempts)
     outline = partial(complete_record, record, attempts, state.started_at, None)
     complete = partial(complete_record, record, attempts, state.started_at, words)
-    if state.pictures:
+    if state.files or state.pictures:
         # the text of the requests is kept instead of the requests, which hold the pictures
         outline, complete, attempts = partial(replace, outline()), partial(replace, complete()), ()
     live_tokens = state.context.tokens if state.context is not None else 0

@@ -29,7 +29,7 @@ from homeassistant.helpers.chat_session import ChatSession, async_get_chat_sessi
 from homeassistant.helpers.intent import IntentResponse
 from homeassistant.helpers.json import json_dumps
 
-from ..providers import ReasoningDelta, Source, TextDelta, ToolCallDone
+from ..providers import UNSEEN_NOTE, ReasoningDelta, Source, TextDelta, ToolCallDone
 from ..turn.context import mark_typed_prefixes
 from ..turn.reply import ReplyDelta
 from ..window import MAX_TAG_LENGTH, Message, ToolCall
@@ -61,7 +61,8 @@ def _convert_content(hass: HomeAssistant, content: Content) -> Message | None:
         return None
     created = content.created.timestamp()
     if isinstance(content, UserContent):
-        return Message.user(mark_typed_prefixes(content.content), created=created)
+        text = mark_typed_prefixes(content.content)
+        return Message.user(f"{text}\n\n{UNSEEN_NOTE}" if content.attachments else text, created=created)
     if isinstance(content, ToolResultContent):
         result = content.result
         # The word "error" in the text is how the model learns that a tool failed.

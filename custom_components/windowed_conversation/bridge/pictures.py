@@ -2,10 +2,11 @@
 
 import asyncio
 from io import BytesIO
+from pathlib import Path
 import re
 from typing import override
 
-from homeassistant.components.conversation import DOMAIN as CONVERSATION_DOMAIN
+from homeassistant.components.conversation import DOMAIN as CONVERSATION_DOMAIN, ChatLog, UserContent
 from homeassistant.components.homeassistant.exposed_entities import async_should_expose
 from homeassistant.core import HomeAssistant
 from homeassistant.exceptions import HomeAssistantError
@@ -79,6 +80,39 @@ async def async_prepare_attachment(hass: HomeAssistant, data: bytes, name: str) 
     if not found["pdf"] and (encoded := await hass.async_add_executor_job(_encode_picture, data)):
         mime_type, data = "image/jpeg", encoded
     return Attachment(mime_type, data, name.replace("\\", "/").rpartition("/")[2][:_MAX_NAME_CHARS])
+
+
+async def async_read_file(hass: HomeAssistant, path: Path) -> Attachment:
+    """Return a file on disk as an attachment. Raises `UnreadableFile`."""
+    data = await hass.async_add_executor_job(_read_file, path)
+    return await async_prepare_attachment(hass, data, path.name)
+
+
+def _read_file(path: Path) -> bytes:
+    """Return the content of a file. If it is too large, return one byte more than the limit."""
+    try:
+        with path.open("rb") as file:
+            return file.read(MAX_FILE_BYTES + 1)
+    except OSError as err:
+        raise UnreadableFile("file_not_readable") from err
+
+
+async def async_read_input_files(hass: HomeAssistant, chat_log: ChatLog) -> tuple[Attachment | None, ...]:
+    """Return the files of the newest user message in a chat log, with None for each one that cannot be sent.
+
+    They have at most 20 MB together.
+    """
+    newest = next((each for each in reversed(chat_log.content) if isinstance(each, UserContent)), None)
+    files, size = list[Attachment | None](), 0
+    for attached in (newest and newest.attachments) or ():
+        try:
+            file = await async_read_file(hass, attached.path)
+        except UnreadableFile:
+            files.append(None)
+            continue
+        size += len(file.data)
+        files.append(file if size <= MAX_FILE_BYTES else None)
+    return tuple(files)
 
 
 def _encode_picture(data: bytes) -> bytes | None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import chain, count
 
 from ..providers import (
+    UNSEEN_NOTE,
     AnswerDone,
     Event,
     Incomplete,
@@ -240,9 +241,10 @@ def _can_raise_answer_limit(answer: Answer, question: Question) -> bool:
 def _build_request(turn: Turn, question: Question, *, may_call: bool) -> Request:
     """Return the next request: select the exchanges that it sends, then add the live context in the remaining room."""
     window, model, budget = turn.window, question.model, question.model.planned_budget
-    if turn.pictures:
-        pictures = sum([count_attachment_tokens(each) for each in turn.pictures.values()])
-        budget = replace(budget, schema_tokens=budget.schema_tokens + pictures)
+    has_files = bool(turn.files or turn.pictures)
+    if has_files:
+        tokens = sum([count_attachment_tokens(each) for each in (*turn.files, *turn.pictures.values()) if each])
+        budget = replace(budget, schema_tokens=budget.schema_tokens + tokens)
     sent = (
         _select_fitting_exchanges(window, question, budget)
         if _sends_partial_window(turn, question)
@@ -254,7 +256,7 @@ def _build_request(turn: Turn, question: Question, *, may_call: bool) -> Request
     newest = all_messages[len(system) + sum([len(exchange.messages) for exchange in closed]) :]
     if residue := turn.search_residue:
         newest = tuple([_replace_residue(message, residue) for message in newest])
-    shown = [_attach_picture(each, turn) for each in newest] if turn.pictures else newest
+    shown = [_attach_files(each, turn) for each in newest] if has_files else newest
     messages = (*system, *chain.from_iterable([exchange.messages for exchange in sent]), *shown)
     messages = model.plain_exchanges.apply_marks(window, add_context(messages, question.stamp_prefix, live))
     turn.request_tokens = count_messages_tokens(messages) + model.budget.schema_tokens
@@ -268,12 +270,16 @@ def _replace_residue(message: Message, residue: Mapping[str, NativeData]) -> Mes
     return replace(message, native=residue.get(first_call, message.native))
 
 
-def _attach_picture(message: Message, turn: Turn) -> Message:
-    """Return a message of the open exchange, with the picture if it is the result of a look."""
-    picture = turn.pictures.get(message.tool_call_id or "")
-    if picture is None:
-        return message
-    return replace(message, attachments=(picture,), tokens=(message.tokens or 0) + count_attachment_tokens(picture))
+def _attach_files(message: Message, turn: Turn) -> Message:
+    """Return a message of the open exchange: the input with its files, and the result of a look with its picture.
+
+    A note stands for a file that cannot be sent.
+    """
+    files = turn.files if message.role is Role.USER else (turn.pictures.get(message.tool_call_id or ""),)
+    attached = tuple([each for each in files if each])
+    notes = [UNSEEN_NOTE] * (len(files) - len(attached)) if message.role is Role.USER else []
+    tokens = (message.tokens or 0) + sum([count_attachment_tokens(each) for each in attached])
+    return replace(message, content="\n\n".join([message.content, *notes]), attachments=attached, tokens=tokens)
 
 
 def _get_live_context(turn: Turn, question: Question, budget: Budget, sent: Sequence[Exchange]) -> LiveContext:

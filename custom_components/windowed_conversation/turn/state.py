@@ -115,7 +115,10 @@ class Turn:
     has_raised_answer_limit: bool = False
     # The calls of the current answer, until the window contains it.
     unstored_calls: tuple[ToolCall, ...] = ()
-    # The pictures that tools have taken, by call id. They are in the requests of this turn and nowhere else.
+    # The files that are attached to the input, with None for each one that cannot be sent. Like `pictures`, they are in
+    # the requests of this turn and nowhere else.
+    files: tuple[Attachment | None, ...] = ()
+    # The pictures that tools have taken, by call id.
     pictures: dict[str, Attachment] = field(default_factory=dict)
     # The web pages on which the answer is based.
     sources: tuple[Source, ...] = ()
