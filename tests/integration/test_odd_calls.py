@@ -72,6 +72,12 @@ def get_results(window: Window) -> dict[str, str]:
     return {arguments[message.tool_call_id or ""]: message.content for message in results}
 
 
+async def test_call_without_the_namespace_of_its_tool_is_carried_out(act: Act, home: HomeAssistant) -> None:
+    await act("HassTurnOn", '{"name": "kitchen light"}')
+
+    assert get_state(home, "input_boolean.kitchen").state == "on"
+
+
 async def test_turn_goes_on_after_an_odd_call(act: Act, home: HomeAssistant, subtests: pytest.Subtests) -> None:
     for kind, (name, arguments) in ODD.items():
         with subtests.test(kind):

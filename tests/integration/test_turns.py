@@ -50,6 +50,18 @@ async def test_model_knows_what_was_answered_locally(entry, say: SayFn, model_se
     assert model_server.requests[-1].violations == []
 
 
+async def test_local_command_stands_in_the_history_under_the_name_that_is_offered(
+    entry, say: SayFn, model_server: ModelServer
+) -> None:
+    await say("turn on kitchen light")
+    await say("my name is Ada")
+
+    body = model_server.requests[-1].body
+    called = [each["function"]["name"] for message in body["messages"] for each in message.get("tool_calls") or ()]
+    assert called == ["intent__HassTurnOn"]
+    assert "intent__HassTurnOn" in [tool["function"]["name"] for tool in body["tools"]]
+
+
 async def test_sentence_trigger_comes_before_the_model(
     home: HomeAssistant, entry, say: SayFn, model_server: ModelServer
 ) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from itertools import chain
 import logging
 from operator import attrgetter, is_
@@ -19,6 +19,7 @@ from ..const import DOMAIN
 from ..providers import ToolSchema
 from ..turn.attempts import ToolRun
 from ..turn.errors import ToolsUnavailable
+from ..turn.tool_names import resolve_tool_name
 from .errors import log_fault
 
 _LOGGER = logging.getLogger(__name__)
@@ -57,28 +58,29 @@ class SafeAPIInstance(llm.APIInstance):
     """An API whose failing tools return an error result, so that the model is informed and the turn continues.
 
     The chat log converts Home Assistant's errors in the same way, but only while it waits for the tool. If a tool
-    outlived its turn, its error would be logged with its message, which may contain user data. `on_run` is called after
-    each call.
+    outlived its turn, its error would be logged with its message, which may contain user data. A name without its
+    namespace calls the only tool that it may mean. `on_run` is called after each call.
     """
 
     on_run: Callable[[ToolRun], None] | None = None
 
     @override
     async def async_call_tool(self, tool_input: llm.ToolInput) -> llm.ToolResult:
-        started_at, name = time.monotonic(), tool_input.tool_name
+        started_at, offered = time.monotonic(), [tool.name for tool in self.tools]
+        name = resolve_tool_name(tool_input.tool_name, offered)
         try:
-            return await super().async_call_tool(tool_input)
+            return await super().async_call_tool(replace(tool_input, tool_name=name))
         except (HomeAssistantError, probatio.Invalid) as err:
             data: dict[str, Any] = {"error": type(err).__name__}
             if text := _describe_refusal(err):
                 data["error_text"] = text
         except Exception as err:  # noqa: BLE001 - no error of a tool ends the turn
-            log_fault(_LOGGER, f"Tool {tool_input.tool_name} failed", err)
+            log_fault(_LOGGER, f"Tool {name} failed", err)
             data = {"error": type(err).__name__}
         finally:
             if self.on_run is not None:
                 # the name of a tool that was not offered is text invented by the model
-                tool_name = name if name in [tool.name for tool in self.tools] else "unknown"
+                tool_name = name if name in offered else "unknown"
                 self.on_run(ToolRun(tool_name, started_at, time.monotonic()))
         return llm.ToolResult(data=data, error=True)
 

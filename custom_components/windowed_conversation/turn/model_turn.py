@@ -33,6 +33,7 @@ from .request_limit import RequestPermit
 from .speech.plain_text import LinkFilter, PlainSpeech
 from .speech.speech_filter import SpeechFilter
 from .state import Turn
+from .tool_names import name_as_offered
 
 # Longer pieces of text are filtered in parts that yield to the event loop in between: 4 MB of marks take over a second.
 _MAX_CHARS_PER_FILTER_STEP = 32 * 1024
@@ -258,6 +259,7 @@ def _build_request(turn: Turn, question: Question, *, may_call: bool) -> Request
         newest = tuple([_replace_residue(message, residue) for message in newest])
     shown = [_attach_files(each, turn) for each in newest] if has_files else newest
     messages = (*system, *chain.from_iterable([exchange.messages for exchange in sent]), *shown)
+    messages = name_as_offered(messages, [tool.name for tool in question.tools])
     messages = model.plain_exchanges.apply_marks(window, add_context(messages, question.stamp_prefix, live))
     turn.request_tokens = count_messages_tokens(messages) + model.budget.schema_tokens
     request = question.build_request(messages, question.tools, may_call=may_call)
