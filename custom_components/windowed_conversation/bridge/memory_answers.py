@@ -73,6 +73,7 @@ _NO_REQUEST_INTENT = "nothing"
 _sentences_by_language: dict[str, _SentenceTemplates] = {}
 _NOTHING_KNOWN = MemoryReply(ReplyKey.NOTHING_KNOWN)
 _SENTENCE_ENDINGS = (".", "?", "!", "。", "？", "！")  # noqa: RUF001 - of several scripts
+_CLAUSE_END_PATTERN = re.compile("[.?!,;。？！，、]")  # noqa: RUF001 - of several scripts
 _MARKS = {"stop": ".", "gap": " ", "separator": "; ", "quotes": '""'}
 _UNQUOTED_PHRASES = (ReplyKey.REMEMBERED_OWN_CLAUSE, ReplyKey.REMEMBERED_HOME_CLAUSE)
 
@@ -159,6 +160,8 @@ def match_request(text: str, language: str) -> MemoryRequest | None:
     if not sentences.trigger_pattern.search(plain):
         return None
     found = list(recognize_all(_SPACED_COLON_PATTERN.sub(r"\1 ", plain), sentences.intents))
+    if get_word_boundary(language):
+        found = [each for each in found if _has_whole_words(each, said)]
     if _NO_REQUEST_INTENT in [each.intent.name for each in found]:
         return None
     # The shortest captured text wins, because its template matches more of the sentence literally.
@@ -211,12 +214,20 @@ _KIND_BY_TEMPLATE = {
 }
 
 
+def _has_whole_words(found: RecognizeResult, said: str) -> bool:
+    """Return whether each slot of a match begins and ends with a word: hassil finds "I" in "ice cream" as well."""
+    spans = [each.text_span for each in found.entities_list if each.text_span]
+    return not any(said[place - 1 : place + 1].isalnum() for span in spans for place in span if 0 < place < len(said))
+
+
 def _make_request(found: RecognizeResult, said: str, sentences: _SentenceTemplates) -> MemoryRequest | None:
     name, verb = found.intent.name, _KIND_BY_TEMPLATE[found.intent.name]
     if name in _TEMPLATES_WITHOUT_TEXT:
         return MemoryRequest(verb)
     spans = [each.text_span for each in found.entities_list if each.name in _CAPTURED_SLOTS and each.text_span]
     start, end = min([start for start, _ in spans], default=0), max([end for _, end in spans], default=0)
+    if verb in _FORGETTING_KINDS and _takes_back(said, start, sentences):
+        return None
     text = sentences.word_for_me if name == "forget_oneself" else _strip_politeness(said[start:end], sentences.please)
     may_ask = verb is RequestKind.LIST_LISTENERS or _POLITE_SLOT in found.entities
     if verb is not RequestKind.FORGET_EVERYTHING and not _could_be_fact(text, said, may_be_question=may_ask):
@@ -224,6 +235,18 @@ def _make_request(found: RecognizeResult, said: str, sentences: _SentenceTemplat
     if not text or (name.endswith("_clause") and not sentences.clause_pattern.match(text)):
         return None
     return MemoryRequest(verb, text)
+
+
+def _takes_back(said: str, start: int, sentences: _SentenceTemplates) -> bool:
+    """Return whether the speaker takes back what was said before: "forget that, turn on the light".
+
+    `start` is the place of the captured text.
+    """
+    clause = _CLAUSE_END_PATTERN.split(said)[0]
+    if not start < len(clause) < len(said):
+        return bool(_CLAUSE_END_PATTERN.match(said[:start].rstrip()[-1:]))
+    found = recognize_all(clause.translate(sentences.character_table), sentences.intents)
+    return _NO_REQUEST_INTENT in [each.intent.name for each in found]
 
 
 def _match_heading(said: str, sentences: _SentenceTemplates) -> MemoryRequest | None:
