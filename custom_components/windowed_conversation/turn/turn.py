@@ -25,6 +25,7 @@ from .model import FallbackAgent, Model, Question
 from .model_turn import ask_model
 from .reply import ReplyDelta
 from .routing import REASON_BY_ERROR_TYPE, Route, RouteDecision, RouteReason, build_situation, decide_fallback_route
+from .speech.pictures import drop_pictures
 from .speech.plain_text import clean_speech
 from .state import AgentFailure, LocalMessagesBuilder, Turn
 
@@ -132,7 +133,7 @@ async def _ask_fallback_agent(turn: Turn, agent: FallbackAgent) -> None:
     """Let another agent answer, unless tools have run: that agent would not know and run them again."""
     if turn.tool_calls:
         raise Unavailable("tools have run, and another agent would run them again")
-    answer = await agent.answer()
+    answer = drop_pictures(await agent.answer())
     if turn.is_spoken:
         answer = clean_speech(answer)
 

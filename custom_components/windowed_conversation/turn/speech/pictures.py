@@ -1,0 +1,134 @@
+"""Removes what loads from an answer for the chat dialog: pictures, and links to anything but a web page.
+
+The dialog renders Markdown and HTML, and a picture asks its server at once. A text from the web can make a model write
+one whose address has what the model knows.
+"""
+
+from functools import partial
+import re
+
+# A longer text is not held. `MarkBreaker` breaks a mark that is not whole by then.
+_MAX_HELD_CHARS = 4_000
+
+# How far the path of a link is looked for in a form that was not foreseen.
+_MAX_TARGET_CHARS = 100
+
+_LABEL_CHAR = r"\\.|[^\[\]\\\n]|\n(?![ \t]*\n)"
+_LABEL = rf"\[(?:{_LABEL_CHAR}|\[(?:{_LABEL_CHAR}|\[(?:{_LABEL_CHAR})*+\])*+\])*+\]"
+_BEGUN_LABEL = (
+    rf"\[(?:{_LABEL_CHAR}|\[(?:{_LABEL_CHAR}|\[(?:{_LABEL_CHAR})*+\])*+\])*+"
+    rf"(?:\[(?:{_LABEL_CHAR}|\[(?:{_LABEL_CHAR})*+\])*+(?:\[(?:{_LABEL_CHAR})*+)?)?\\?"
+)
+_TARGET_CHARS = r"(?:[^()\n]|\([^()\n]*+\))*+"
+_WEB = "https?://"
+_BEGUN_WEB = "h|ht|htt|https?|https?:|https?:/"
+# The tags that load something in Home Assistant's dialog, or would in a browser.
+_MEDIA = (
+    "img|image|picture|source|track|audio|video|svg|iframe|frame|embed|object|input|link|base|style|script|ha-qr-code"
+)
+_BARE = rf"[^>\"']{{0,{_MAX_HELD_CHARS}}}+"
+_ATTRIBUTES = rf"{_BARE}(?:(?:\"[^\"]*+\"|'[^']*+'){_BARE})*+"
+_LINE_START = r"(?<![^\n])[ \t>*+\d.)-]*+"
+
+_compile = partial(re.compile, flags=re.IGNORECASE | re.ASCII | re.MULTILINE | re.DOTALL)
+
+# Applied in this order. The text begins with the character before it.
+_REPLACEMENTS = (
+    # pictures, whose description stays
+    (_compile(rf"!({_LABEL})(?:\({_TARGET_CHARS}\)|\[[^\[\]]*+\])"), lambda found: found[1][1:-1]),
+    # links, except for `calls[name](value)` in code
+    (
+        _compile(rf"((?<!\w){_LABEL})\([ \t]*+(?!{_WEB}|<{_WEB}){_TARGET_CHARS}\)"),
+        lambda found: found[1][1:-1],
+    ),
+    # the references that a link may have
+    (_compile(rf"({_LINE_START}{_LABEL}):(?=\s*+(?!{_WEB}|<{_WEB})\S)"), r"\1"),
+    # tags
+    (_compile(rf"</?(?:{_MEDIA})\b(?:{_ATTRIBUTES}|[^>]{{0,{_MAX_HELD_CHARS}}}+)>"), ""),
+    (_compile(rf"<a\b(?!\s++href=([\"']?){_WEB}[^\s\"'<>]*+\1\s*+>)[^>]{{0,{_MAX_HELD_CHARS}}}+>"), ""),
+    (_compile(rf"<(?!{_WEB})(?:mailto:([^\s<>]*+)|[a-z][a-z0-9+.-]*+:[^\s<>]*+)>"), r"\1"),
+)
+
+# The end of a text that the next characters may make one of these marks.
+_HELD_PATTERN = _compile(
+    rf"(?:!?{_BEGUN_LABEL}"
+    rf"|!?{_LABEL}(?:\({_TARGET_CHARS}(?:\([^()\n]*+)?|\[[^\[\]]*+\]?|:\s*+<?(?:{_BEGUN_WEB})?)?"
+    rf"|!|\](?:\([^\s()]*+)?"
+    rf"|</?(?:[a-z][a-z0-9-]*+)?|</?(?:{_MEDIA}|a)\b{_ATTRIBUTES}(?:\"[^\"]*+|'[^']*+)?|<[a-z][a-z0-9+.-]*+:[^\s<>]*+"
+    r")\Z"
+)
+
+
+# Whatever may be left of these marks, or has come together when something was removed.
+_BREAKS = (
+    (_compile(r"!(?=\[)"), "! "),
+    (_compile(rf"<(?=/?(?:{_MEDIA})\b|a\b(?!\s++href=[\"']?{_WEB}[^\s\"'<>]*+[\"'>]))"), "< "),
+    (_compile(rf"\](?=\([ \t]*+(?!{_WEB}|<{_WEB})[^\s)]{{0,{_MAX_TARGET_CHARS}}}[/\\:&])"), "] "),
+)
+_BEGUN_BREAK_PATTERN = _compile(
+    rf"(?:!|</?(?:[a-z][a-z-]*+)?|<a\s[^>]*+|\](?:\([ \t]*+[^\s)]{{0,{_MAX_TARGET_CHARS}}})?)\Z"
+)
+
+
+class PictureFilter:
+    """Removes pictures and links from an answer that arrives in pieces. A possible one is held until it is whole."""
+
+    def __init__(self) -> None:
+        self._pending = ""
+        # the character before the pending text
+        self._last = "\n"
+
+    def feed(self, text: str) -> str:
+        """Return the text that is ready after another piece."""
+        ready, self._pending = _split_held(self._pending + text, _HELD_PATTERN)
+        return self._clean(ready)
+
+    def flush(self) -> str:
+        """Return the rest of the text."""
+        text, self._pending = self._pending, ""
+        return self._clean(text)
+
+    def _clean(self, text: str) -> str:
+        if not text:
+            return ""
+        shown = self._last + text
+        for pattern, replacement in _REPLACEMENTS:
+            shown = pattern.sub(replacement, shown)
+        self._last = text[-1]
+        return shown[1:]
+
+
+class MarkBreaker:
+    """Breaks with a space what would still load in the chat dialog. It comes after all that removes a text."""
+
+    def __init__(self) -> None:
+        self._pending = ""
+
+    def feed(self, text: str) -> str:
+        """Return the text that is ready after another piece."""
+        ready, self._pending = _split_held(self._pending + text, _BEGUN_BREAK_PATTERN)
+        return _break_marks(ready)
+
+    def flush(self) -> str:
+        """Return the rest of the text."""
+        text, self._pending = self._pending, ""
+        return _break_marks(text)
+
+
+def _split_held(text: str, held: re.Pattern[str]) -> tuple[str, str]:
+    """Return the text that is ready, and the end of it that the next piece may make a mark."""
+    found = held.search(text, max(0, len(text) - _MAX_HELD_CHARS))
+    start = found.start() if found else len(text)
+    return text[:start], text[start:]
+
+
+def _break_marks(text: str) -> str:
+    for pattern, replacement in _BREAKS:
+        text = pattern.sub(replacement, text)
+    return text
+
+
+def drop_pictures(text: str) -> str:
+    """Return a whole answer without pictures and without links to anything but a web page."""
+    pictures = PictureFilter()
+    return _break_marks(pictures.feed(text) + pictures.flush())
