@@ -51,7 +51,7 @@ _REPLACEMENTS = (
 
 # The end of a text that the next characters may make one of these marks.
 _HELD_PATTERN = _compile(
-    rf"(?:!?{_BEGUN_LABEL}"
+    rf"(?:(?<!\\)!?{_BEGUN_LABEL}"
     rf"|!?{_LABEL}(?:\({_TARGET_CHARS}(?:\([^()\n]*+)?|\[[^\[\]]*+\]?|:\s*+<?(?:{_BEGUN_WEB})?)?"
     rf"|!|\](?:\([^\s()]*+)?"
     rf"|</?(?:[a-z][a-z0-9-]*+)?|</?(?:{_MEDIA}|a)\b{_ATTRIBUTES}(?:\"[^\"]*+|'[^']*+)?|<[a-z][a-z0-9+.-]*+:[^\s<>]*+"
