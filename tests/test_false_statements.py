@@ -19,6 +19,7 @@ from .repository_files import REPOSITORY, TEXTS
 
 README = REPOSITORY / "README.md"
 PAGES = [README, *sorted(DOCS.glob("*.md"))]
+DECISIONS = sorted((DOCS / "decisions").glob("*.md"))
 OFF_OR_ON = ("off", "on")
 
 
@@ -75,6 +76,16 @@ FALSE = {
         r"\bagents for OpenAI, Anthropic, Google,? and Ollama\b",
         "Home Assistant has conversation agents for OpenAI, Anthropic, Google, and Ollama.",
         "it has agents for many more",
+    ),
+    "recalled memories that are kept": FalseStatement(
+        r"\brecalled (lines|memories)\b[^.]*\b(are frozen|leave at the next trim)\b",
+        "The time, the speaker, and recalled memories are put before the user's words and are frozen with them.",
+        "only the newest request has them",
+    ),
+    "message as it was sent": FalseStatement(
+        r"\bwindow stores the message as it was sent\b",
+        "The agent writes it as one line before the user's words, and the window stores the message as it was sent.",
+        "the window stores the stamp, and the live context nowhere",
     ),
 }
 
@@ -154,7 +165,7 @@ def find_switch(before: str) -> str | None:
 
 def test_false_statement_is_not_back(subtests: pytest.Subtests) -> None:
     for statement in FALSE.values():
-        for page in PAGES:
+        for page in (*PAGES, *DECISIONS):
             with subtests.test(page=page.name, pattern=statement.pattern):
                 assert not re.search(statement.pattern, prose(page), re.IGNORECASE), statement.reason
 
