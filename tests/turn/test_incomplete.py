@@ -1,21 +1,26 @@
-"""Tests that tool calls stay in the window if a turn fails or is interrupted after a tool may have run."""
+"""Tests of turns that fail or are interrupted: tool calls that may have run and heard text stay in the window."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from importlib import import_module
 from typing import Any
 
 import pytest
 
 from custom_components.windowed_conversation.providers.errors import DeadlineExceeded, ProviderError
+from custom_components.windowed_conversation.providers.openai.chat_encoding import Dialect
 from custom_components.windowed_conversation.turn.model import Question
 from custom_components.windowed_conversation.window import (
     Role,
     ToolCall,
     Window,
 )
-from demo.model_server import ModelServer
+from demo.model_server import ModelServer, words
 from tests.providers.byte_server import ByteServer, fragment, text
+from tests.providers.wires import ALL_WIRES
+from tests.providers.wires.chat import ChatWire
+from tests.providers.wires.parts import Wire
 
 from .answers import TURN_ON, calls
 from .conftest import Take
@@ -23,6 +28,7 @@ from .world import Ear, Home
 
 DONE_RESULT = '{"response_type": "action_done"}'
 SWITCH = "switch on the kitchen light"
+STORY = "Once upon a time there was a little house which stood on a hill and had seven doors."
 
 
 def made(window: Window) -> list[ToolCall]:
@@ -151,3 +157,60 @@ async def test_turn_that_fails_everywhere_after_tools_ran_is_incomplete(
     assert isinstance(outcome.error, ProviderError)
     assert results(window) == [DONE_RESULT]
     assert_marked_incomplete(window)
+
+
+@pytest.fixture(params=(*ALL_WIRES, ChatWire(Dialect.OPENAI)), ids=lambda wire: wire.name)
+async def storyteller(request: pytest.FixtureRequest, question: Question, model_server: ModelServer) -> Any:
+    """Yield a question for a model that tells a story, in each wire format."""
+    wire: Wire = request.param
+    model_server.script(words(STORY))
+    async with import_module(wire.clients[0]).AsyncClient(verify=False) as client:
+        yield replace(question, model=replace(question.model, provider=wire.connect(model_server.address, client)))
+
+
+async def cut_by_its_length(take: Take, asked: Question, model_server: ModelServer, _reply: Ear) -> None:
+    model_server.fault("length", 1)
+    await take("tell me a long story", asked=asked)
+
+
+async def break_off(take: Take, asked: Question, model_server: ModelServer, _reply: Ear) -> None:
+    model_server.fault("cut_mid_stream", 1)
+    await take("tell me a long story", asked=asked)
+
+
+async def barge_in(take: Take, asked: Question, model_server: ModelServer, reply: Ear) -> None:
+    model_server.fault("silence_mid_stream", 1)
+    turn = asyncio.create_task(take("tell me a long story", asked=asked))
+    await reply.spoke.wait()
+    turn.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await turn
+
+
+@pytest.mark.parametrize("end_early", [cut_by_its_length, break_off, barge_in])
+async def test_next_request_has_the_heard_part_of_a_story_once(
+    *, end_early: Any, storyteller: Question, take: Take, reply: Ear, window: Window, model_server: ModelServer
+) -> None:
+    await end_early(take, storyteller, model_server, reply)
+    heard = reply.text.strip()
+    assert_marked_incomplete(window)
+
+    await take("go on", asked=storyteller)
+
+    newest = model_server.requests[-1]
+    assert STORY.startswith(heard)
+    assert heard != STORY
+    assert [str(newest.body).count(each) for each in ("tell me a long story", heard, "interrupted")] == [1, 1, 1]
+    assert newest.violations == []
+
+
+@pytest.mark.parametrize("fault", ["500", "silence_after_headers", "refusal", "content_filter"])
+async def test_turn_without_a_first_token_or_with_a_refused_answer_leaves_no_trace(
+    fault: str, take: Take, window: Window, model_server: ModelServer
+) -> None:
+    model_server.fault(fault)
+
+    outcome = await take("tell me a long story", idle_timeout=0.3)
+
+    assert outcome.error is not None
+    assert window.exchanges() == ()

@@ -8,6 +8,7 @@ import sys
 import time
 
 from ..providers import (
+    AnswerRefused,
     BadRequest,
     ContextOverflow,
     DeadlineExceeded,
@@ -329,11 +330,13 @@ async def _answer_with_model(turn: Turn) -> None:
 def _end_incomplete_exchange(turn: Turn) -> None:
     """End an exchange whose answer is incomplete.
 
-    It stays in the window only if tools may have run, or if the turn was interrupted after the user was promised an
-    answer.
+    It stays in the window only if tools may have run, if the user has received text, or if the turn was interrupted
+    after the user was promised an answer. Refused text does not stay: a provider may refuse each request that has it.
     """
-    is_broken_promise = turn.is_in_background and isinstance(sys.exception(), asyncio.CancelledError)
-    if turn.tool_calls or is_broken_promise:
+    error = sys.exception()
+    is_broken_promise = turn.is_in_background and isinstance(error, asyncio.CancelledError)
+    has_heard_text = not isinstance(error, AnswerRefused) and bool(turn.sent_text.strip())
+    if turn.tool_calls or has_heard_text or is_broken_promise:
         turn.window.close_incomplete(turn.unstored_text, turn.unstored_calls)
     else:
         turn.window.abort()

@@ -248,7 +248,7 @@ class Window:
         self._turn_limit_tokens, self._effective_policy = None, policy
 
     def close_incomplete(self, text: str = "", calls: Iterable[ToolCall] = ()) -> None:
-        """Close the open exchange with the tag "incomplete", because its turn ended early, after a tool had run.
+        """Close the open exchange with the tag "incomplete", because its turn ended early.
 
         `text` and `calls` are from the answer that was being written and was never added. Each call without a result
         gets one that says that it was interrupted; calls that cannot be added are skipped. Raises `NoOpenExchange`.
