@@ -133,3 +133,49 @@ async def test_slow_model_is_heard_if_no_fallback_agent_answers(
     model_server.fault("500")
 
     assert get_speech(await say("hello")) == "The model is here."
+
+
+async def test_own_agent_of_home_assistant_is_asked_loosely_when_nobody_else_has_answered(
+    home: HomeAssistant, set_up: SetUpFn, say: SayFn, figure, model_server: ModelServer
+) -> None:
+    await set_up(**{CONF_FALLBACK_AGENTS: ["conversation.nobody"]})
+    model_server.fault("500")
+
+    answer = get_speech(await say("turn on the kitchn light"))
+
+    state = home.states.get("input_boolean.kitchen")
+    assert state is not None
+    assert (answer, state.state) == ("Turned on the switch", "on")
+    counted = {key: figure(key) for key in ("turns_fallback", "turns_failed", "requests")}
+    assert counted == {"turns_fallback": "1", "turns_failed": "0", "requests": "1"}
+
+
+@pytest.mark.parametrize(
+    ("routing", "sentence"),
+    [("local_first", "what is the capital of France?"), ("model_only", "turn on the kitchen light")],
+)
+async def test_error_of_the_model_is_heard_if_the_own_agent_has_no_answer_or_is_not_used(
+    routing: str, sentence: str, set_up: SetUpFn, say: SayFn, model_server: ModelServer
+) -> None:
+    await set_up(**{CONF_ROUTING: routing})
+    model_server.fault("500")
+
+    assert "cannot be reached" in get_speech(await say(sentence))
+
+
+async def test_next_request_has_the_answer_of_the_own_agent(
+    set_up: SetUpFn, say: SayFn, model_server: ModelServer
+) -> None:
+    await set_up()
+    model_server.fault("500", 1)
+    await say("turn on the kitchn light")
+
+    await say("my name is Grace")
+
+    assert [each["role"] for each in model_server.requests[-1].body["messages"]] == [
+        "system",
+        "user",
+        "assistant",
+        "user",
+    ]
+    assert "Turned on the switch" in str(model_server.requests[-1].body["messages"])

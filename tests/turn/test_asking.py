@@ -267,3 +267,39 @@ async def test_answer_of_a_fallback_agent_is_spoken_without_marks(
     await run_turn(turn)
 
     assert window.messages()[-1].content == "Done"
+
+
+async def test_default_agent_is_asked_after_all_others_and_the_model_is_awaited(
+    take: Take, chain: Question, model_server: ModelServer, second_server: ModelServer
+) -> None:
+    asked = replace(chain, default_agent=Elsewhere("Turned on the light"))
+    model_server.fault("500")
+    second_server.fault("429", retry_after=60)
+
+    outcome = await take("my name is Ada", asked=asked)
+
+    assert (outcome.sent_text, outcome.answered_by) == ("Turned on the light", "conversation.elsewhere")
+    assert outcome.decision == RouteDecision(Route.FALLBACK, RouteReason.UNAVAILABLE)
+    assert [failure.agent for failure in outcome.failures] == ["own", "second"]
+
+
+async def test_model_is_not_given_up_for_the_default_agent(
+    take: Take, question: Question, model_server: ModelServer
+) -> None:
+    model_server.fault("429", 1, retry_after=5)
+
+    outcome = await take("my name is Ada", asked=replace(question, default_agent=Elsewhere("Turned on the light")))
+
+    assert (outcome.sent_text, outcome.answered_by) == ("Nice to meet you, Ada.", "own")
+
+
+@pytest.mark.parametrize(("fault", "answer"), [("500", Unavailable("no answer")), ("azure_filter", "Turned on")])
+async def test_error_of_the_model_stays_if_the_default_agent_has_no_answer_or_is_not_asked(
+    fault: str, answer: str | Exception, take: Take, question: Question, model_server: ModelServer
+) -> None:
+    model_server.fault(fault, after_words=0)
+
+    outcome = await take("my name is Ada", asked=replace(question, default_agent=Elsewhere(answer)))
+
+    assert isinstance(outcome.error, Unavailable | AnswerRefused)
+    assert (outcome.sent_text, outcome.last_agent_id, outcome.failures) == ("", "own", [])

@@ -8,7 +8,7 @@ import time
 from typing import Any
 from uuid import uuid7
 
-from homeassistant.components.conversation import ChatLog, ConversationInput
+from homeassistant.components.conversation import HOME_ASSISTANT_AGENT, ChatLog, ConversationInput
 from homeassistant.core import HomeAssistant
 from homeassistant.exceptions import TemplateError
 from homeassistant.helpers import area_registry as ar, device_registry as dr, llm
@@ -18,7 +18,7 @@ from homeassistant.util import dt as dt_util
 from ..bridge.chat_log import ChatLogReply
 from ..bridge.errors import async_get_done_phrase
 from ..bridge.home_tools import create_home_tools
-from ..bridge.local_intents import LocalAnswerer
+from ..bridge.local_intents import REASONS_FOR_DEFAULT_AGENT, LocalAnswerer
 from ..bridge.memory_answers import ForgetCallback, MemoryAnswerer
 from ..bridge.memory_tools import async_get_home_languages, make_tools
 from ..bridge.overview import async_shorten_prompt
@@ -39,7 +39,7 @@ from ..turn.routing import RoutingMode
 from ..turn.speaker import Speaker
 from ..turn.state import Turn
 from ..window import Attachment, Window, WindowStats
-from .agent import Agent, async_find_agent, async_find_fallback_agents
+from .agent import Agent, EntityAgent, async_find_agent, async_find_fallback_agents
 from .forgetting import async_run_deletion
 from .live_context import TurnContext
 from .prompt_cache import PromptFingerprints
@@ -230,6 +230,7 @@ async def async_build_question(turn: ConversationTurn) -> Question:
         tools=tools,
         empty_answer_phrase=await async_get_done_phrase(hass, user_input.language),
         excluded_tags=config.excluded_tags,
+        default_agent=_build_default_agent(turn),
         fallback_agents=tuple([add_token_sizes(each) if isinstance(each, Model) else each for each in fallback]),
         build_live_context=context.build_live_context,
     )
@@ -237,6 +238,14 @@ async def async_build_question(turn: ConversationTurn) -> Question:
     if agent.head_start is not None:
         agent.head_start.on_question(question, prompt, turn.window_key)
     return question
+
+
+def _build_default_agent(turn: ConversationTurn) -> EntityAgent | None:
+    """Return Home Assistant's own agent, or None if it would answer wrongly, or is one of the fallback agents."""
+    is_in_chain = HOME_ASSISTANT_AGENT in turn.agent.config.fallback_agents
+    if is_in_chain or turn.state.decision.reason not in REASONS_FOR_DEFAULT_AGENT:
+        return None
+    return EntityAgent(turn.agent.hass, HOME_ASSISTANT_AGENT, turn.user_input)
 
 
 def _build_system_prompt(

@@ -67,6 +67,9 @@ _REASONS_NEEDING_TOOLS = frozenset(
     }
 )
 
+# Reasons for which Home Assistant's own agent may still answer loosely after the model has failed.
+REASONS_FOR_DEFAULT_AGENT = _REASONS_NEEDING_TOOLS | {RouteReason.NO_LOCAL_MATCH}
+
 _DELAYED_COMMAND_SLOT = (intent.INTENT_START_TIMER, "conversation_command")
 
 # Parts of the names of Home Assistant's intents that only answer and change nothing.

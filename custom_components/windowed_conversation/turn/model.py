@@ -127,6 +127,9 @@ class Question:
     excluded_tags: frozenset[str] = frozenset()
     # Tried in order if `model` fails before its first token.
     fallback_agents: tuple[Model | FallbackAgent, ...] = ()
+    # Asked after all of them have failed. No model is given up early for it, and if it has no answer, the error is that
+    # of the last model.
+    default_agent: FallbackAgent | None = None
     # Returns the live context for a request that sends the given closed exchanges, within the given number of tokens.
     build_live_context: Callable[[Sequence[Exchange], int], LiveContext] = lambda exchanges, limit: NO_LIVE_CONTEXT
 

@@ -47,6 +47,30 @@ async def try_models(turn: Turn, question: Question) -> None:
 
     Raises `ProviderError` and `TurnError`. Earlier failures are in `turn.failures`.
     """
+    try:
+        await _try_chain(turn, question)
+    except (ProviderError, EmptyAnswer) as err:
+        if not await _try_default_agent(turn, question, err):
+            raise
+
+
+async def _try_default_agent(turn: Turn, question: Question, error: ProviderError | EmptyAnswer) -> bool:
+    """Ask the default agent after all others have failed, the last one with `error`. Return whether it has answered."""
+    agent, reason = question.default_agent, _get_fallback_error(error, turn)
+    if agent is None or reason is None:
+        return False
+    failed_id = turn.last_agent_id or ""
+    try:
+        await _ask_fallback_agent(turn, agent)
+    except Unavailable:
+        return False
+    turn.failures.append(AgentFailure(failed_id, reason))
+    turn.answered_by = turn.last_agent_id = agent.agent_id
+    return True
+
+
+async def _try_chain(turn: Turn, question: Question) -> None:
+    """Get an answer from the model or one of the fallback agents. Raises the error of the last one."""
     chain: tuple[Model | FallbackAgent, ...] = (question.model, *question.fallback_agents)
     for place, candidate in enumerate(chain):
         is_last = place == len(chain) - 1
