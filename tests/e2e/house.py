@@ -23,6 +23,11 @@ _PATIENCE = 30.0
 # The log is searched only for inputs and answers of at least this length, because shorter texts occur in any log.
 _MIN_PRIVATE_CHARS = 12
 _LIVE_CONTEXT = re.compile(r"; (?:states|memory, quoted): [^\]]*")
+# Home Assistant logs this if a browser closes its connection while a message is sent to it.
+_CLOSED_CONNECTION = re.compile(
+    r"ClientConnectionResetError exception in shielded future.*?ClientConnectionResetError: Cannot write to closing",
+    re.DOTALL,
+)
 # The number of characters of the log shown before a forbidden text; twice that number is shown after it.
 _TALE = 500
 
@@ -125,6 +130,7 @@ class House:
 
 def tell_tales(log: str, said: Iterable[str]) -> list[str]:
     """Return the excerpts of a log around forbidden texts: tracebacks, blocking calls, and the texts in `said`."""
+    log = _CLOSED_CONNECTION.sub("", log)
     forbidden = ["Traceback (most recent call last)", "Detected blocking call"]
     forbidden += [text for text in said if len(text) >= _MIN_PRIVATE_CHARS]
     return [log[max(log.index(text) - _TALE, 0) :][: 3 * _TALE] for text in forbidden if text in log]
