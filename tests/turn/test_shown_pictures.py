@@ -71,7 +71,7 @@ LOADS = re.compile(r"!\[|<(?:img|video|audio|ha-qr-code)\b", re.IGNORECASE)
 
 
 def arrive(text: str, size: int, *filters: PictureFilter | LinkFilter | PlainSpeech | MarkBreaker) -> str:
-    """Return what these filters leave of an answer that arrives in pieces of this size."""
+    """Return the rest of an answer that arrives in pieces of this size, after these filters."""
     shown = []
     for start in range(0, len(text), size):
         piece = text[start : start + size]

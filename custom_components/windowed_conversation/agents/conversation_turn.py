@@ -189,7 +189,7 @@ async def _async_get_inputless_tools(agent: Agent, llm_context: llm.LLMContext) 
 async def _async_get_tools(
     agent: Agent, llm_context: llm.LLMContext, memory_tools: tuple[llm.Tool, ...], pictures: dict[str, Attachment]
 ) -> SafeAPIInstance | None:
-    """Return the tools of a turn. `pictures` receives what the model looks at."""
+    """Return the tools of a turn. `pictures` receives the pictures that the model looks at."""
     knows_states = agent.config.sends_states
     own = (*memory_tools, *create_home_tools(agent.counter.count)) if knows_states else memory_tools
     if agent.config.cameras and agent.model is not None and agent.model.profile.images:

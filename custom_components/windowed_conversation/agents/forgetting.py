@@ -45,7 +45,7 @@ async def async_run_deletion[Result](hass: HomeAssistant, work: Callable[[Memory
 
 
 async def _async_forget[Result](hass: HomeAssistant, store: AgentStore, work: Callable[[Memory], Result]) -> Result:
-    # what ended turns leave is forgotten as well
+    # the deferred steps of ended turns may store the text as well
     async_run_deferred_work(hass)
     with store.pause_for_deletion():
         live = {

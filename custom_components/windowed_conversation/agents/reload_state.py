@@ -146,7 +146,7 @@ async def _async_read_agent_state(
 
 @callback
 def async_run_deferred_work(hass: HomeAssistant) -> None:
-    """Run the deferred steps of all ended turns now, for code that reads or changes what turns leave."""
+    """Run the deferred steps of all ended turns now, for code that reads or changes their results."""
     for state in async_agent_states(hass).values():
         state.windows.run_deferred_work()
 
@@ -166,7 +166,7 @@ def async_find_recent_turns(hass: HomeAssistant) -> list[RecentTurn]:
 
 @callback
 def async_clear_recent_turns(hass: HomeAssistant) -> None:
-    """Drop the turns in working memory of all agents, because any of them may repeat what was forgotten."""
+    """Drop the turns in working memory of all agents, because any of them may repeat a forgotten text."""
     for state in async_agent_states(hass).values():
         state.recent_turns.clear()
 

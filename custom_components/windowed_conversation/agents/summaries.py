@@ -48,7 +48,7 @@ _LOGGER = logging.getLogger(__name__)
 # Turns with these tags are not stored in memory.
 _TAGS_NOT_IN_MEMORY = frozenset({f"route:{Route.LOCAL}", INCOMPLETE_TAG})
 
-# A provider's compaction that is larger than this share of what it replaces would be due again after the next turn.
+# A provider's compaction that is larger than this share of the replaced exchanges would soon be due again.
 _MAX_COMPACTED_SHARE = 0.9
 
 
@@ -181,7 +181,7 @@ class Summarizer:
     ) -> tuple[str, NativeData | None]:
         """Return the text of a summary, and the provider's compaction that replaces it for the same model, if any.
 
-        A compaction contains all of the user's text. It may not fit, or hardly be smaller than what it replaces. Then
+        A compaction contains all of the user's text. It may not fit, or hardly be smaller than the exchanges. Then
         the model is asked for a summary instead.
         """
         agent, policy, limits = self.agent, self.window.policy, self.agent.config.limits

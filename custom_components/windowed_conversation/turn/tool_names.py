@@ -1,4 +1,4 @@
-"""Names of tools without the namespace that Home Assistant puts before them: `HassTurnOn` for `intent__HassTurnOn`."""
+"""Names of tools without the namespace that Home Assistant puts before them, as in "intent__HassTurnOn"."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace

@@ -114,10 +114,10 @@ class History:
         """
         older = list[tuple[Exchange, int]]()
         for exchange in reversed(self._stubbable_exchanges.values()):
-            kept = min(rounds, len(find_rounds(exchange)))
-            rounds -= kept
-            if exchange.number != spared and kept < len(find_rounds(exchange)):
-                older.append((exchange, kept))
+            newest = min(rounds, len(find_rounds(exchange)))
+            rounds -= newest
+            if exchange.number != spared and newest < len(find_rounds(exchange)):
+                older.append((exchange, newest))
         return older
 
     def select_exchanges_to_evict(self, tokens: int, policy: WindowPolicy, spared: int) -> list[Exchange]:
@@ -383,7 +383,7 @@ def _stub_old_results(contents: Contents, policy: WindowPolicy, newest: int, cou
     opened = contents.open_exchange
     rounds = (policy.max_tool_turns or 0) - (len(opened.round_starts) if opened else 0)
     older = contents.history.select_exchanges_to_stub(max(0, rounds), 0 if policy.max_tool_turns else newest)
-    stubbed = [(exchange, stub_older_rounds(exchange, counter, kept)) for exchange, kept in older]
+    stubbed = [(exchange, stub_older_rounds(exchange, counter, full_rounds)) for exchange, full_rounds in older]
     changed = [(exchange, after) for exchange, after in stubbed if after != exchange]
     if changed:
         contents.replace_exchanges([after for _, after in changed])

@@ -1,4 +1,4 @@
-"""Removes from an answer for speech what nobody can listen to: blocks of code, and JSON."""
+"""Removes blocks of code and JSON from an answer for speech, because nobody can listen to them."""
 
 import re
 

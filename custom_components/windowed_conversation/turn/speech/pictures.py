@@ -1,7 +1,7 @@
-"""Removes what loads from an answer for the chat dialog: pictures, and links to anything but a web page.
+"""Removes pictures, and links to anything but a web page, from an answer for the chat dialog.
 
 The dialog renders Markdown and HTML, and a picture asks its server at once. A text from the web can make a model write
-one whose address has what the model knows.
+one whose address contains the model's knowledge of the home.
 """
 
 from functools import partial
@@ -59,7 +59,7 @@ _HELD_PATTERN = _compile(
 )
 
 
-# Whatever may be left of these marks, or has come together when something was removed.
+# Marks that may be left, or that have come together when a text was removed.
 _BREAKS = (
     (_compile(r"!(?=\[)"), "! "),
     (_compile(rf"<(?=/?(?:{_MEDIA})\b|a\b(?!\s++href=[\"']?{_WEB}[^\s\"'<>]*+[\"'>]))"), "< "),
@@ -99,7 +99,7 @@ class PictureFilter:
 
 
 class MarkBreaker:
-    """Breaks with a space what would still load in the chat dialog. It comes after all that removes a text."""
+    """Breaks with a space any mark that would still load in the chat dialog. It comes after all that removes a text."""
 
     def __init__(self) -> None:
         self._pending = ""
@@ -115,9 +115,9 @@ class MarkBreaker:
         return _break_marks(text)
 
 
-def _split_held(text: str, held: re.Pattern[str]) -> tuple[str, str]:
+def _split_held(text: str, begun_pattern: re.Pattern[str]) -> tuple[str, str]:
     """Return the text that is ready, and the end of it that the next piece may make a mark."""
-    found = held.search(text, max(0, len(text) - _MAX_HELD_CHARS))
+    found = begun_pattern.search(text, max(0, len(text) - _MAX_HELD_CHARS))
     start = found.start() if found else len(text)
     return text[:start], text[start:]
 
