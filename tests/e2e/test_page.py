@@ -103,7 +103,7 @@ async def test_button_tags_an_exchange(panel, quick_house, button, tag):
 
     tagged = await read(quick_house, f"tagged {tag}", "messages", tags=[tag])
     without = await read(quick_house, f"tagged {tag}", "messages", exclude_tags=[tag])
-    assert (len(tagged), len(without)) == (5, 3)
+    assert (len(tagged), len(without)) == (3, 3)
     assert "what is my name?" in without[1]["content"]
 
 
@@ -366,7 +366,8 @@ async def test_markup_that_is_said_stays_text(panel, quick_house):
 async def test_markup_that_a_model_answers_stays_text(panel, quick_house):
     quick_house.model.script(call("HassTurnOn", name=HOSTILE_WORDS[0]), words(HOSTILE_WORDS[1] + HOSTILE_WORDS[0]))
     await open_conversation(panel, quick_house, "hostile answer", "what would you write on a wall?")
-    await expect(panel.exchanges).to_contain_text(HOSTILE_WORDS[0])
+    # a picture has been taken out of the answer, and the tool's argument is shown as it is
+    await expect(panel.exchanges).to_contain_text("alert(1)")
     await panel.press("Show all")
     await panel.follow("why")
     await panel.open_all()

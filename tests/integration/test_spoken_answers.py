@@ -13,7 +13,7 @@ from .test_turns import window_of
 
 SATELLITE = "assist_satellite.kitchen"
 MARKED = "**Two** things:\n- the [oven](https://example.org/oven) 🔥 is on [1]\n- see https://example.org, too"
-SPOKEN = "Two things:\nthe oven is on\nsee, too"
+SPOKEN = "Two things:\nthe oven is on.\nsee, too"
 
 
 async def test_satellite_speaks_no_marks(entry, say: SayFn, model_server: ModelServer) -> None:
