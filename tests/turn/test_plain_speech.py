@@ -60,6 +60,7 @@ CASES = {
     "It is $5, or $10 and US$ 3": "It is $5, or $10 and US$ 3",
     "Tom &amp; Jerry: 5&nbsp;&lt; 6, caf&#233; &#x20AC;1 &unknown; R&D": "Tom & Jerry: 5 < 6, café €1 &unknown; R&D",
     "2**3 = 8": "2**3 = 8",
+    "See [a note][1].\n\n[1]: /config/users\n[2]: mailto:a@b.c\n[Anna]: 10:30": "See a note.\n\n[Anna]: 10:30",
     "👍": "",
     "**": "",
 }

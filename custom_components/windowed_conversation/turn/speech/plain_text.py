@@ -100,7 +100,7 @@ _REPLACEMENTS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"^[ \t]*+[-*+\u2022\u2023\u25e6][ \t]+(?:\[[ xX]\][ \t]+)?", _ITEM),
         (r"(?<=\n)(?=[ \t]*+\d{1,3}[.)](?:[ \t]|\Z))", _ITEM),
         # the references of links
-        (r"^[ \t]*+\[[^\[\]\n]++\]:?[ \t]++(?:<[^<>\n]*+>|[^\s/:]*+[/:]\S*+)[ \t]*+(?:\n|\Z)", ""),
+        (r"^[ \t]*+\[[^\[\]\n]++\]:?[ \t]++(?:<[^<>\n]*+>|(?:[A-Za-z][\w+.-]++:|/)\S++)[ \t]*+(?:\n|\Z)", ""),
         # citations, images, and links
         (r"\u3010[^\u3010\u3011\n]*\u3011", _REMOVED),
         (_LINK_MARKS, r"\1"),
