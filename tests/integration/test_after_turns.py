@@ -59,16 +59,16 @@ def test_interrupted_turn_is_only_counted_recorded_and_priced() -> None:
 async def test_local_turn_builds_nothing_of_a_request(
     entry, say: SayFn, get_agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    built: list[str] = []
+    parts: list[str] = []
     for name in ("Question", "TurnContext", "InputStamp", "build_turn_memory_tools", "async_get_tools"):
-        monkeypatch.setattr(conversation_turn, name, lambda *_, name=name, **__: built.append(name))
-    ended: list[ConversationTurn] = []
-    monkeypatch.setattr(after_turn, "STEPS", (*STEPS, lambda _agent, turn: ended.append(turn)))
+        monkeypatch.setattr(conversation_turn, name, lambda *_, name=name, **__: parts.append(name))
+    turns: list[ConversationTurn] = []
+    monkeypatch.setattr(after_turn, "STEPS", (*STEPS, lambda _agent, turn: turns.append(turn)))
 
     assert "Turned on" in get_speech(await say(COMMAND))
 
-    await until(lambda: bool(ended))
-    assert (built, ended[0].live_context, ended[0].prompt_fingerprints, ended[0].state.attempts) == ([], None, None, [])
+    await until(lambda: bool(turns))
+    assert (parts, turns[0].live_context, turns[0].prompt_fingerprints, turns[0].state.attempts) == ([], None, None, [])
 
 
 async def test_turn_that_comes_at_once_knows_the_one_before(
@@ -77,8 +77,7 @@ async def test_turn_that_comes_at_once_knows_the_one_before(
     await say_at_once(COMMAND)
     await say_at_once("my name is Ada")
 
-    asked = [message["content"] for message in model_server.requests[-1].body["messages"]]
-    assert asked[1] == COMMAND
+    assert model_server.requests[-1].body["messages"][1]["content"] == COMMAND
 
 
 async def test_action_that_comes_at_once_sees_the_turn(home: HomeAssistant, entry, say_at_once: SayAtOnce) -> None:
@@ -134,29 +133,40 @@ async def test_issue_of_a_turn_may_begin_another_turn_and_both_are_counted(
     assert figure("active_conversations") == "2"
 
 
-@pytest.mark.parametrize("broken", range(len(STEPS)), ids=[step.__name__ for step in STEPS])
 async def test_step_that_fails_stops_no_other_and_is_logged_once_without_its_text(
-    broken: int, entry, say: SayFn, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    *,
+    entry,
+    say: SayFn,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    subtests: pytest.Subtests,
 ) -> None:
-    done: list[int] = []
+    calls: list[str] = []
 
-    def make_step(number: int) -> Callable[..., None]:
-        def step(agent: Agent, turn: ConversationTurn) -> None:
-            if number == broken:
-                raise RuntimeError(SECRET)
-            STEPS[number](agent, turn)
-            done.append(number)
+    def fail(_agent: Agent, _turn: ConversationTurn) -> None:
+        raise RuntimeError(SECRET)
 
-        return step
+    def make_step(step: Callable[..., None]) -> Callable[..., None]:
+        def run(agent: Agent, turn: ConversationTurn) -> None:
+            step(agent, turn)
+            calls.append(step.__name__)
 
-    monkeypatch.setattr(after_turn, "STEPS", tuple(map(make_step, range(len(STEPS)))))
+        return run
+
     caplog.set_level(logging.INFO)
-    await say(COMMAND)
+    for number, name in enumerate(names(STEPS)):
+        with subtests.test(name):
+            others = [make_step(step) for step in STEPS]
+            monkeypatch.setattr(after_turn, "STEPS", (*others[:number], fail, *others[number + 1 :]))
+            caplog.clear()
+            calls.clear()
 
-    assert done == [number for number in range(len(STEPS)) if number != broken]
-    assert caplog.text.count("failed: RuntimeError") == 1
-    assert "A step after a turn failed: RuntimeError" in caplog.text
-    assert "pelican" not in caplog.text
+            await say(COMMAND, name)
+
+            assert calls == [other for other in names(STEPS) if other != name]
+            assert caplog.text.count("failed: RuntimeError") == 1
+            assert "A step after a turn failed: RuntimeError" in caplog.text
+            assert "pelican" not in caplog.text
 
 
 async def test_sensor_that_fails_stops_no_other_and_is_logged_once_without_its_text(
@@ -177,7 +187,7 @@ async def test_sensor_that_fails_stops_no_other_and_is_logged_once_without_its_t
 async def test_reload_in_the_middle_of_a_turn_loses_none_of_its_tokens(
     home: HomeAssistant, entry, say: SayFn, model_server: ModelServer, figure
 ) -> None:
-    model_server.change(delay=0.05)
+    model_server.change(delay=0.02)
     turn = asyncio.create_task(say("tell me a story in 10 words"))
     await until(lambda: bool(model_server.requests))
 
