@@ -1,7 +1,9 @@
 """Tests for what stayed with the model: the commands that a model carried out, and proved suggestions for them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from contextlib import AbstractContextManager
 from datetime import datetime
+from itertools import product
 import time
 from typing import Any, override
 
@@ -27,9 +29,14 @@ from demo.model_server import ModelServer, call, words
 from .actions import act
 from .conftest import SayFn, SetUpFn, flush_store
 from .remembered import memory_of
+from .rows import Row, row
 from .states import get_state
 
+__all__ = ["row"]
+
 BED, OWNER = "light.bed_light", "Owner"
+
+type BeginRow = Callable[[str], Coroutine[Any, Any, AbstractContextManager[None]]]
 
 
 class Light(LightEntity):
@@ -83,9 +90,9 @@ async def command(model_server: ModelServer, say: SayFn, text: str, tool: str = 
 ON = ("HassTurnOn", '{"name": "Bed Light"}')
 
 
-def recorded(said: str, number: int = 0, called: tuple[str, str] = ON, **more: Any) -> TurnRecord:
+def build_record(sentence: str, number: int = 0, tool_call: tuple[str, str] = ON, **more: Any) -> TurnRecord:
     """Return the record of a turn in which the model called a tool, or else turned the bed light on."""
-    text = TurnText(said, "Done.", (CallRecord(*called, '{"speech": {}}'),))
+    text = TurnText(sentence, "Done.", (CallRecord(*tool_call, '{"speech": {}}'),))
     fields = {"route": "model", "end": "answered", "reason": "no_local_match", "words": text, "level": "full", **more}
     return TurnRecord(id=f"turn-{number:04}", at=time.time() - number, agent="agent", **fields)
 
@@ -97,8 +104,20 @@ async def record(home: HomeAssistant, *turns: TurnRecord) -> None:
     await flush_store(home)
 
 
+@pytest.fixture
+def begin_row(home: HomeAssistant, entry: MockConfigEntry, subtests: pytest.Subtests) -> BeginRow:
+    """Return a function that forgets the turns of earlier rows and begins a subtest. The turns of each row differ."""
+
+    async def begin_row(name: str) -> AbstractContextManager[None]:
+        await act(home, "forget", everyone=True, everything=True)
+        assert await read(home) == []
+        return subtests.test(name)
+
+    return begin_row
+
+
 @pytest.mark.parametrize(
-    ("language", "said", "alias"),
+    ("language", "sentence", "alias"),
     [
         ("en", "turn on the reading thing", "reading thing"),
         ("en", "please turn on the Reading Thing!", "Reading Thing"),
@@ -112,21 +131,21 @@ async def test_suggested_alias_makes_the_sentence_local(
     model_server: ModelServer,
     say: SayFn,
     language: str,
-    said: str,
+    sentence: str,
     alias: str,
 ) -> None:
-    await command(model_server, say, said, language=language)
+    await command(model_server, say, sentence, language=language)
 
     (group,) = await read(home)
-    suggested = group["suggestion"]
-    aliases = [er.COMPUTED_NAME, suggested["alias"]]
-    er.async_get(home).async_update_entity(suggested["entity_id"], aliases=aliases)
+    suggestion = group["suggestion"]
+    aliases = [er.COMPUTED_NAME, suggestion["alias"]]
+    er.async_get(home).async_update_entity(suggestion["entity_id"], aliases=aliases)
     await home.async_block_till_done()
     model_server.log.clear()
-    await say(said, language=language)
+    await say(sentence, language=language)
 
     assert (group["tool"], group["target"]["entity_id"], group["count"]) == ("HassTurnOn", BED, 1)
-    assert suggested["alias"] == alias
+    assert suggestion["alias"] == alias
     assert model_server.requests == []
 
 
@@ -144,7 +163,7 @@ async def test_alias_of_an_area_is_suggested(
 
 
 @pytest.mark.parametrize(
-    ("language", "said", "tool", "arguments", "before"),
+    ("language", "sentence", "tool", "arguments", "before"),
     [
         ("en", "could it be bright beside my bed", "HassTurnOn", {"name": "Bed Light"}, "turn_off"),
         (
@@ -165,66 +184,73 @@ async def test_suggested_sentence_is_answered_locally_with_the_same_result(
     model_server: ModelServer,
     say: SayFn,
     language: str,
-    said: str,
+    sentence: str,
     tool: str,
     arguments: dict[str, Any],
     before: str,
 ) -> None:
-    await command(model_server, say, said, tool, arguments=arguments, language=language)
+    await command(model_server, say, sentence, tool, arguments=arguments, language=language)
     (group,) = await read(home)
-    done = get_state(home, BED)
+    by_model = get_state(home, BED)
     await home.services.async_call("light", before, {"entity_id": BED}, blocking=True)
     model_server.log.clear()
 
     assert group["suggestion"]["kind"] == "sentence"
     await say(group["suggestion"]["sentence"], language=language)
 
-    now = get_state(home, BED)
-    assert (now.state, now.attributes) == (done.state, done.attributes)
+    locally = get_state(home, BED)
+    assert (locally.state, locally.attributes) == (by_model.state, by_model.attributes)
     assert model_server.requests == []
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
-        # a word of Home Assistant's own sentences
-        "turn on the light",
-        "turn it on",
-        # the name of something else
-        "turn on the floor lamp",
-        "turn on the kitchen light",
-        # only digits
-        "turn on 4711",
-        # too many words
-        "turn on my very old green reading thing from grandma",
-    ],
-)
-@pytest.mark.usefixtures("entry")
-async def test_unusable_words_are_no_alias(home: HomeAssistant, said: str) -> None:
-    await record(home, recorded(said))
-
-    (group,) = await read(home)
-
-    assert group["suggestion"]["kind"] == "sentence"
+UNUSABLE_SENTENCES = [
+    # a word of Home Assistant's own sentences
+    "turn on the light",
+    "turn it on",
+    # the name of something else
+    "turn on the floor lamp",
+    "turn on the kitchen light",
+    # only digits
+    "turn on 4711",
+    # too many words
+    "turn on my very old green reading thing from grandma",
+]
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    ['{"name": "Nobody"}', '{"area": "Nowhere"}', '{"area": "Bedroom", "floor": "Roof"}', "{}", "[]", "not JSON"],
-)
-@pytest.mark.usefixtures("entry")
-async def test_call_that_names_nothing_has_no_target(home: HomeAssistant, arguments: str) -> None:
-    await record(home, recorded("make it nice", called=("HassTurnOn", arguments)))
+async def test_unusable_words_are_no_alias(home: HomeAssistant, begin_row: BeginRow) -> None:
+    for number, sentence in enumerate(UNUSABLE_SENTENCES):
+        with await begin_row(sentence):
+            await record(home, build_record(sentence, number))
 
-    (group,) = await read(home)
+            (group,) = await read(home)
 
-    assert (group["target"], group["suggestion"]) == (None, None)
+            assert (group["said"], group["suggestion"]["kind"]) == (sentence, "sentence")
+
+
+ARGUMENTS_OF_NOTHING = [
+    '{"name": "Nobody"}',
+    '{"area": "Nowhere"}',
+    '{"area": "Bedroom", "floor": "Roof"}',
+    "{}",
+    "[]",
+    "not JSON",
+]
+
+
+async def test_call_that_names_nothing_has_no_target(home: HomeAssistant, begin_row: BeginRow) -> None:
+    for number, arguments in enumerate(ARGUMENTS_OF_NOTHING):
+        with await begin_row(arguments):
+            await record(home, build_record("make it nice", number, ("HassTurnOn", arguments)))
+
+            (group,) = await read(home)
+
+            assert (group["target"], group["suggestion"]) == (None, None)
 
 
 @pytest.mark.usefixtures("entry")
 async def test_alias_is_found_in_a_sentence_with_a_value(home: HomeAssistant) -> None:
-    called = ("HassLightSet", '{"name": "Bed Light", "color": "red"}')
-    await record(home, recorded("set the reading thing to red", called=called))
+    tool_call = ("HassLightSet", '{"name": "Bed Light", "color": "red"}')
+    await record(home, build_record("set the reading thing to red", tool_call=tool_call))
 
     (group,) = await read(home)
 
@@ -233,8 +259,8 @@ async def test_alias_is_found_in_a_sentence_with_a_value(home: HomeAssistant) ->
 
 @pytest.mark.usefixtures("entry")
 async def test_suggested_sentence_has_the_words_for_a_value(home: HomeAssistant) -> None:
-    called = ("HassLightSet", '{"name": "Bed Light", "color": "red"}')
-    await record(home, recorded("make it look like a sunset", called=called))
+    tool_call = ("HassLightSet", '{"name": "Bed Light", "color": "red"}')
+    await record(home, build_record("make it look like a sunset", tool_call=tool_call))
 
     (group,) = await read(home)
 
@@ -243,8 +269,8 @@ async def test_suggested_sentence_has_the_words_for_a_value(home: HomeAssistant)
 
 @pytest.mark.usefixtures("entry")
 async def test_value_that_no_sentence_has_gets_no_suggestion(home: HomeAssistant) -> None:
-    called = ("HassTurnOn", '{"name": "Bed Light", "mood": "cosy"}')
-    await record(home, recorded("turn on the reading thing", called=called))
+    tool_call = ("HassTurnOn", '{"name": "Bed Light", "mood": "cosy"}')
+    await record(home, build_record("turn on the reading thing", tool_call=tool_call))
 
     (group,) = await read(home)
 
@@ -255,7 +281,7 @@ async def test_value_that_no_sentence_has_gets_no_suggestion(home: HomeAssistant
 async def test_entity_without_a_registry_entry_gets_a_sentence(home: HomeAssistant) -> None:
     home.states.async_set("light.loose", "off", {"friendly_name": "Loose lantern"})
     async_expose_entity(home, "conversation", "light.loose", should_expose=True)
-    await record(home, recorded("turn on the reading thing", called=("HassTurnOn", '{"name": "Loose lantern"}')))
+    await record(home, build_record("turn on the reading thing", tool_call=("HassTurnOn", '{"name": "Loose lantern"}')))
 
     (group,) = await read(home)
 
@@ -266,7 +292,7 @@ async def test_entity_without_a_registry_entry_gets_a_sentence(home: HomeAssista
 async def test_names_of_the_home_that_two_entities_have_are_no_target(home: HomeAssistant) -> None:
     home.states.async_set("light.twin", "off", {"friendly_name": "Bed Light"})
     async_expose_entity(home, "conversation", "light.twin", should_expose=True)
-    await record(home, recorded("turn on the reading thing"))
+    await record(home, build_record("turn on the reading thing"))
 
     (group,) = await read(home)
 
@@ -277,7 +303,7 @@ async def test_names_of_the_home_that_two_entities_have_are_no_target(home: Home
 async def test_without_home_assistants_recognizer_nothing_is_suggested(
     home: HomeAssistant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await record(home, recorded("turn on the reading thing"))
+    await record(home, build_record("turn on the reading thing"))
     monkeypatch.delattr(DefaultAgent, "_make_slot_lists")
 
     (group,) = await read(home)
@@ -285,21 +311,19 @@ async def test_without_home_assistants_recognizer_nothing_is_suggested(
     assert (group["target"]["entity_id"], group["suggestion"]) == (BED, None)
 
 
-@pytest.mark.parametrize(
-    ("said", "called"),
-    [
-        ("turn on the bed light", ON),
-        ("turn off the bedroom lights", ("HassTurnOff", '{"area": "Bedroom", "domain": "light"}')),
-        ("cancel all timers", ("HassCancelAllTimers", "{}")),
-    ],
-)
-@pytest.mark.usefixtures("entry")
-async def test_sentence_that_the_home_understands_by_now_is_absent(
-    home: HomeAssistant, said: str, called: tuple[str, str]
-) -> None:
-    await record(home, recorded(said, called=called))
+LOCAL_SENTENCES = {
+    "turn on the bed light": ON,
+    "turn off the bedroom lights": ("HassTurnOff", '{"area": "Bedroom", "domain": "light"}'),
+    "cancel all timers": ("HassCancelAllTimers", "{}"),
+}
 
-    assert await read(home) == []
+
+async def test_sentence_that_the_home_understands_by_now_is_absent(home: HomeAssistant, begin_row: BeginRow) -> None:
+    for number, (sentence, tool_call) in enumerate(LOCAL_SENTENCES.items()):
+        with await begin_row(sentence):
+            await record(home, build_record(sentence, number, tool_call))
+
+            assert await read(home) == []
 
 
 async def test_past_turn_that_the_home_understands_by_now_is_absent(
@@ -314,7 +338,7 @@ async def test_past_turn_that_the_home_understands_by_now_is_absent(
 async def test_sentence_that_the_home_understands_otherwise_is_shown(
     home: HomeAssistant, entry: MockConfigEntry
 ) -> None:
-    await record(home, recorded("turn on the floor lamp"))
+    await record(home, build_record("turn on the floor lamp"))
 
     (group,) = await read(home)
 
@@ -325,13 +349,13 @@ async def test_sentences_with_the_same_words_or_the_same_target_are_one_group(
     home: HomeAssistant, entry: MockConfigEntry, model_server: ModelServer, say: SayFn
 ) -> None:
     await command(model_server, say, "Turn on the floor thing.", arguments={"name": "Floor lamp"})
-    for said in ("turn on the reading thing", "Turn on the reading thing!", "let the reading thing shine"):
-        await command(model_server, say, said)
+    for sentence in ("turn on the reading thing", "Turn on the reading thing!", "let the reading thing shine"):
+        await command(model_server, say, sentence)
 
     groups = await read(home)
 
-    shown = [(each["said"], each["count"]) for each in groups]
-    assert shown == [("Turn on the reading thing!", 3), ("Turn on the floor thing.", 1)]
+    counts = [(each["said"], each["count"]) for each in groups]
+    assert counts == [("Turn on the reading thing!", 3), ("Turn on the floor thing.", 1)]
 
 
 async def test_sentence_of_several_conversations_is_counted_once_a_turn(
@@ -368,8 +392,8 @@ async def test_deleted_conversation_is_known_from_memory_by_its_tool(
 
     last = group.pop("last")
     assert datetime.fromisoformat(last).timestamp() == pytest.approx(time.time(), abs=600)
-    said = {"said": "turn on the reading thing", "count": 1, "tool": "HassTurnOn"}
-    assert group == {**said, "target": None, "suggestion": None}
+    fields = {"said": "turn on the reading thing", "count": 1, "tool": "HassTurnOn"}
+    assert group == {**fields, "target": None, "suggestion": None}
 
 
 async def test_questions_and_jokes_are_absent(
@@ -428,30 +452,23 @@ async def people(home: HomeAssistant) -> list[Context]:
     return [Context(user_id=user.id) for user in users]
 
 
-@pytest.mark.parametrize("memory", [False, True])
-@pytest.mark.parametrize("level", [RecordLevel.OFF, RecordLevel.FULL])
-@pytest.mark.parametrize("is_deleted", [False, True])
 async def test_commands_of_another_person_are_absent(
-    *,
-    home: HomeAssistant,
-    set_up: SetUpFn,
-    model_server: ModelServer,
-    say: SayFn,
-    people: list[Context],
-    memory: bool,
-    level: RecordLevel,
-    is_deleted: bool,
+    *, home: HomeAssistant, row: Row, set_up: SetUpFn, model_server: ModelServer, say: SayFn, people: list[Context]
 ) -> None:
-    await set_up(**{CONF_RECORD: level, CONF_MEMORY: memory})
-    for person, thing in zip(people, ("reading", "sleeping"), strict=True):
-        await command(model_server, say, f"turn on the {thing} thing", context=person)
-    for person in people * is_deleted:
-        await act(home, "delete_conversation", person)
+    for memory, level, is_deleted in product((False, True), (RecordLevel.OFF, RecordLevel.FULL), (False, True)):
+        conversation_id = f"memory {memory}, record {level}, deleted {is_deleted}"
+        async with row(conversation_id):
+            await set_up(**{CONF_RECORD: level, CONF_MEMORY: memory})
+            for person, thing in zip(people, ("reading", "sleeping"), strict=True):
+                sentence = f"turn on the {thing} thing"
+                await command(model_server, say, sentence, context=person, conversation_id=conversation_id)
+            for person in people * is_deleted:
+                await act(home, "delete_conversation", person, conversation_id=conversation_id)
 
-    said = [[group["said"] for group in await read(home, person)] for person in people]
+            sentences = [[group["said"] for group in await read(home, person)] for person in people]
 
-    is_kept = memory or level is RecordLevel.FULL or not is_deleted
-    assert said == [["turn on the reading thing"] * is_kept, ["turn on the sleeping thing"] * is_kept]
+            is_stored = memory or level is RecordLevel.FULL or not is_deleted
+            assert sentences == [["turn on the reading thing"] * is_stored, ["turn on the sleeping thing"] * is_stored]
 
 
 async def test_administrator_reads_no_commands_of_other_people(
@@ -494,34 +511,33 @@ async def test_who_may_not_read_an_agent_reads_nothing(
         await read(home, Context(user_id=guest.id))
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
-        "turn on the reading thing " * 40_000,
-        "turn on <img src=x onerror=alert(1)></script> **now** [x](javascript:1)",
-        "turn on \u202ethe \u0000reading\u2066 thing\n\n# please",
-        "turn on " + "[" * 5_000,
-        "turn on {name} (a|b) [c] <d>",
-        "turn " * 100,
-        "on " * 166,
-    ],
-    ids=["megabyte", "markup", "invisible", "brackets", "template", "verbs", "prepositions"],
-)
-@pytest.mark.usefixtures("entry")
-async def test_hostile_sentence_stays_bounded_and_is_no_alias(home: HomeAssistant, said: str) -> None:
-    await record(home, recorded(said))
-    began = time.perf_counter()
+HOSTILE_SENTENCES = {
+    "megabyte": "turn on the reading thing " * 40_000,
+    "markup": "turn on <img src=x onerror=alert(1)></script> **now** [x](javascript:1)",
+    "invisible": "turn on \u202ethe \u0000reading\u2066 thing\n\n# please",
+    "brackets": "turn on " + "[" * 5_000,
+    "template": "turn on {name} (a|b) [c] <d>",
+    "verbs": "turn " * 100,
+    "prepositions": "on " * 166,
+}
 
-    (group,) = await read(home)
 
-    assert time.perf_counter() - began < 10
-    assert len(group["said"]) <= 500
-    assert "\n" not in group["said"]
-    assert set(str((group["suggestion"] or {}).get("alias", ""))).isdisjoint("<>[](){}*#\u202e\u2066\u0000")
+async def test_hostile_sentence_stays_bounded_and_is_no_alias(home: HomeAssistant, begin_row: BeginRow) -> None:
+    for number, (kind, sentence) in enumerate(HOSTILE_SENTENCES.items()):
+        with await begin_row(kind):
+            await record(home, build_record(sentence, number))
+            began = time.perf_counter()
+
+            (group,) = await read(home)
+
+            assert time.perf_counter() - began < 10
+            assert len(group["said"]) <= 500
+            assert "\n" not in group["said"]
+            assert set(str((group["suggestion"] or {}).get("alias", ""))).isdisjoint("<>[](){}*#\u202e\u2066\u0000")
 
 
 async def test_sentences_and_groups_are_limited(home: HomeAssistant, entry: MockConfigEntry) -> None:
-    await record(home, *(recorded(f"do thing number {number} now", number) for number in range(60)))
+    await record(home, *(build_record(f"do thing number {number} now", number) for number in range(60)))
     turns = [PastTurn("c", time.time(), f"make it {number}", "Done.", tools=("HassTurnOn",)) for number in range(70)]
     await memory_of(home).async_change(lambda memory: [memory.add_turn(each) for each in turns])
 
@@ -535,7 +551,7 @@ async def test_suggestions_end_after_their_time(
     home: HomeAssistant, entry: MockConfigEntry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(model_commands, "_SUGGESTION_SECONDS", 0.0)
-    await record(home, recorded("turn on the reading thing"))
+    await record(home, build_record("turn on the reading thing"))
 
     (group,) = await read(home)
 
@@ -543,7 +559,7 @@ async def test_suggestions_end_after_their_time(
 
 
 async def test_old_sentences_are_absent(home: HomeAssistant, entry: MockConfigEntry) -> None:
-    await record(home, recorded("turn on the reading thing", 29 * 24 * 60 * 60))
+    await record(home, build_record("turn on the reading thing", 29 * 24 * 60 * 60))
 
     assert await read(home) == []
 
