@@ -60,7 +60,7 @@ async def test_conversation_goes_on_after_a_restart_with_the_same_bytes(
 ) -> None:
     await say("my name is Ada", "mine")
     await say("I would like the hall light switched on", "mine")
-    answered = get_speech(await say("tell me a story about the sea", "mine"))
+    answer = get_speech(await say("tell me a story about the sea", "mine"))
     before = model_server.requests[-1].body["messages"]
 
     await restart(home, entry)
@@ -68,7 +68,7 @@ async def test_conversation_goes_on_after_a_restart_with_the_same_bytes(
     assert "Ada" in get_speech(await say("what is my name?", "mine"))
     after = model_server.requests[-1].body["messages"]
     assert str(after[: len(before)]) == str(before)
-    assert after[len(before) : -1] == [{"role": "assistant", "content": answered}]
+    assert after[len(before) : -1] == [{"role": "assistant", "content": answer}]
 
 
 @pytest.mark.parametrize("server", ["deepseek", "openrouter", "google"])
@@ -186,8 +186,8 @@ async def test_only_what_was_chosen_is_kept(
 
     await restart(home, entry)
 
-    kept = {Persistence.OFF: set[str](), Persistence.OWN_IDS: {"mine"}, Persistence.ALL: {"mine", session}}
-    assert {*ids(get_agent(entry))} == {*disk.conversation_ids} == kept[persistence]
+    expected = {Persistence.OFF: set[str](), Persistence.OWN_IDS: {"mine"}, Persistence.ALL: {"mine", session}}
+    assert {*ids(get_agent(entry))} == {*disk.conversation_ids} == expected[persistence]
 
 
 async def test_nothing_is_written_before_anything_is_said(home: HomeAssistant, entry, disk: Disk) -> None:
@@ -225,13 +225,13 @@ async def test_file_is_left_alone_while_nothing_changes(home: HomeAssistant, ent
 async def test_turn_writes_its_own_exchange_only(home: HomeAssistant, entry, say: SayFn, disk: Disk) -> None:
     await say("my name is Ada", "mine")
     await say("hello there", "mine")
-    disk.execute("CREATE TABLE noted (id)")
-    disk.execute("CREATE TRIGGER noting AFTER INSERT ON exchange BEGIN INSERT INTO noted VALUES (new.id); END")
+    disk.execute("CREATE TABLE new_exchange (id)")
+    disk.execute("CREATE TRIGGER note AFTER INSERT ON exchange BEGIN INSERT INTO new_exchange VALUES (new.id); END")
 
     await say("what is my name?", "mine")
 
     newest = "SELECT max(id) FROM exchange"
-    assert disk.execute("SELECT DISTINCT id FROM noted") == disk.execute(newest)
+    assert disk.execute("SELECT DISTINCT id FROM new_exchange") == disk.execute(newest)
 
 
 async def test_only_the_owner_of_home_assistant_can_read_the_files(entry, say: SayFn, disk: Disk) -> None:
@@ -261,8 +261,8 @@ async def test_persistence_that_is_switched_off_leaves_the_totals_only_at_once(
 def totals(disk: Disk, entry: MockConfigEntry) -> list[tuple[int]]:
     """Return the stored number of turns that the model of an account's only agent has answered."""
     (agent_id,) = entry.subentries
-    counted = "SELECT value ->> 'turns_model' FROM value WHERE owner = ? AND name = 'totals'"
-    return disk.execute(counted, agent_id)
+    query = "SELECT value ->> 'turns_model' FROM value WHERE owner = ? AND name = 'totals'"
+    return disk.execute(query, agent_id)
 
 
 async def test_persistence_that_is_switched_on_keeps_what_is_there(
@@ -339,8 +339,8 @@ async def test_conversation_of_a_clock_that_was_wrong_is_used_now(
     windows = get_agent(entry).windows
     assert windows.idle_seconds("mine") < 3600
     await say("what is my name?", "mine")
-    ((kept,),) = disk.execute("SELECT used FROM conversation")
-    assert abs(kept - time.time()) < 3600
+    ((used_at,),) = disk.execute("SELECT used FROM conversation")
+    assert abs(used_at - time.time()) < 3600
 
 
 @pytest.mark.parametrize(
@@ -382,9 +382,9 @@ async def test_what_can_be_read_of_a_damaged_file_comes_back(
 
 def overwrite(path: Path, place: int) -> None:
     """Overwrite 100 bytes of the file at this position."""
-    with path.open("r+b") as opened:
-        opened.seek(place)
-        opened.write(b"\xff" * 100)
+    with path.open("r+b") as file:
+        file.seek(place)
+        file.write(b"\xff" * 100)
 
 
 async def test_issue_goes_with_the_file_that_was_set_aside(home: HomeAssistant, entry, disk: Disk) -> None:
@@ -453,10 +453,10 @@ async def test_old_conversation_that_was_imported_lives_on_after_a_restart(
     home: HomeAssistant, entry, say: SayFn, get_agent: GetAgentFn
 ) -> None:
     await say("my name is Ada", "mine")
-    exported = await export(home, "mine")
-    for message in exported["exchanges"][0]["messages"]:
+    data = await export(home, "mine")
+    for message in data["exchanges"][0]["messages"]:
         message["created"] = time.time() - 30 * 24 * 60 * 60
-    await act(home, "import_conversation", conversation_id="imported", export=exported)
+    await act(home, "import_conversation", conversation_id="imported", export=data)
     await act(home, "fork_conversation", conversation_id="imported", new_conversation_id="forked")
 
     await restart(home, entry)
@@ -495,7 +495,7 @@ async def test_write_that_failed_is_repeated_though_nobody_speaks(
     assert "my name is Ada" in disk.exchange_text
 
 
-async def blocked(home: HomeAssistant, entry: MockConfigEntry, disk: Disk) -> None:
+async def block_store(home: HomeAssistant, entry: MockConfigEntry, disk: Disk) -> None:
     """Stop the account, replace the store's file by a folder, and start the account."""
     await stop(home, entry)
     disk(block)
@@ -523,7 +523,7 @@ def unblock(path: Path) -> None:
 async def test_account_works_while_the_store_cannot_be_opened_and_an_issue_tells_it(
     home: HomeAssistant, entry, say: SayFn, disk: Disk
 ) -> None:
-    await blocked(home, entry, disk)
+    await block_store(home, entry, disk)
 
     await say("my name is Ada", "mine")
     assert "Ada" in get_speech(await say("what is my name?", "mine"))
@@ -535,7 +535,7 @@ async def test_what_was_said_meanwhile_is_written_when_the_store_can_be_opened_a
     home: HomeAssistant, entry, say: SayFn, monkeypatch: pytest.MonkeyPatch, disk: Disk
 ) -> None:
     monkeypatch.setattr(writer, "_FIRST_PAUSE_SECONDS", 0.01)
-    await blocked(home, entry, disk)
+    await block_store(home, entry, disk)
     await say("my name is Ada", "mine")
 
     disk(unblock)
@@ -559,7 +559,7 @@ async def test_conversations_of_before_come_back_when_the_store_can_be_opened_ag
     await say("my name is Ada", "earlier")
     await say("consider that the dog is Rex", "mine")
     await say("consider that the cat is Tom", "mine")
-    await blocked(home, entry, disk)
+    await block_store(home, entry, disk)
     await say("consider that the bird is Kim", "mine")
 
     disk(unblock)
@@ -578,7 +578,7 @@ async def test_totals_of_before_go_on_when_the_store_can_be_opened_again(
 ) -> None:
     monkeypatch.setattr(writer, "_FIRST_PAUSE_SECONDS", 0.01)
     await say("my name is Ada", "mine")
-    await blocked(home, entry, disk)
+    await block_store(home, entry, disk)
     await say("my name is Ada", "mine")
 
     disk(unblock)
@@ -589,7 +589,7 @@ async def test_totals_of_before_go_on_when_the_store_can_be_opened_again(
 
 
 async def test_account_is_removed_though_its_store_cannot_be(home: HomeAssistant, entry, disk: Disk) -> None:
-    await blocked(home, entry, disk)
+    await block_store(home, entry, disk)
 
     await home.config_entries.async_remove(entry.entry_id)
 
@@ -610,7 +610,7 @@ async def test_what_is_no_text_costs_no_other_conversation(
     assert "half a character" not in caplog.text
 
 
-def owned(disk: Disk, owner: str) -> list[int]:
+def count_rows_of(disk: Disk, owner: str) -> list[int]:
     """Return the number of conversations, values, turn records and turns that belong to an agent or account."""
     counts = (
         "SELECT count(*) FROM conversation WHERE agent = ?",
@@ -628,12 +628,12 @@ async def test_removed_agent_takes_its_conversations_along(
     await restart(home, entry)
     await say("hello again", "mine")
     (agent_id,) = entry.subentries
-    assert 0 not in owned(disk, agent_id)
+    assert 0 not in count_rows_of(disk, agent_id)
 
     await remove_agent(home, entry, agent_id)
     await flush_store(home)
 
-    assert owned(disk, agent_id) == [0, 0, 0, 0]
+    assert count_rows_of(disk, agent_id) == [0, 0, 0, 0]
     assert disk.exchange_text == ""
 
 
@@ -648,7 +648,7 @@ async def test_removed_account_takes_everything_along(
     await home.async_block_till_done(wait_background_tasks=True)
     await flush_store(home)
 
-    assert owned(disk, agent_id) == owned(disk, entry.entry_id) == [0, 0, 0, 0]
+    assert count_rows_of(disk, agent_id) == count_rows_of(disk, entry.entry_id) == [0, 0, 0, 0]
     assert ("models",) in disk.execute("SELECT name FROM value WHERE owner = ?", other.entry_id)
 
 
@@ -680,7 +680,7 @@ async def test_account_that_was_never_set_up_since_the_start_takes_its_conversat
     await home.async_block_till_done(wait_background_tasks=True)
     await flush_store(home)
 
-    assert owned(disk, agent_id) == owned(disk, entry.entry_id) == [0, 0, 0, 0]
+    assert count_rows_of(disk, agent_id) == count_rows_of(disk, entry.entry_id) == [0, 0, 0, 0]
     assert disk.exchange_text == ""
 
 
@@ -697,7 +697,7 @@ async def test_account_that_was_removed_while_nothing_was_set_up_leaves_nothing_
     await start(home, entry)
     await flush_store(home)
 
-    assert (owned(disk, "removed")[:2], disk.exchange_text) == ([0, 0], "")
+    assert (count_rows_of(disk, "removed")[:2], disk.exchange_text) == ([0, 0], "")
 
 
 async def test_conversations_of_other_accounts_stay(
