@@ -220,11 +220,14 @@ IMPOSSIBLE_NUMBERS = [
 ]
 
 
-async def test_error_of_a_number_names_the_field_and_its_limits(new_form: Submit, subtests: pytest.Subtests) -> None:
+async def test_error_of_a_number_names_the_field_and_its_limits(
+    home: HomeAssistant, entry, subtests: pytest.Subtests
+) -> None:
     for field, number, error in IMPOSSIBLE_NUMBERS:
         with subtests.test(field, number=number):
+            form = await open_new(home, entry)
             with pytest.raises(InvalidData) as refused:
-                await new_form(**FRIDAY | {field: number})
+                await form(**FRIDAY | {field: number})
 
             assert refused.value.schema_errors == {"advanced": error}
 

@@ -106,22 +106,26 @@ IMPOSSIBLE_NUMBERS: list[tuple[str, Any, str, str]] = [
 
 
 async def test_error_of_a_number_names_the_field_and_its_limits(
-    options_form: Submit, entry, subtests: pytest.Subtests
+    home: HomeAssistant, entry, subtests: pytest.Subtests
 ) -> None:
     for field, number, section, error in IMPOSSIBLE_NUMBERS:
+        home.config_entries.async_update_entry(entry, options={})
         with subtests.test(field, number=number):
+            form = await open_options(home, entry)
             with pytest.raises(InvalidData) as refused:
-                await options_form(**SMALL | {field: number})
+                await form(**SMALL | {field: number})
 
             assert refused.value.schema_errors == {section: error}
             assert entry.options == {}
 
 
-async def test_what_is_no_value_is_refused(options_form: Submit, entry, subtests: pytest.Subtests) -> None:
+async def test_what_is_no_value_is_refused(home: HomeAssistant, entry, subtests: pytest.Subtests) -> None:
     for field, value in {CONF_HISTORY_TOKENS: "many", CONF_PERSISTENCE: "some", CONF_TOOL_RESULTS: "half"}.items():
+        home.config_entries.async_update_entry(entry, options={})
         with subtests.test(field):
+            form = await open_options(home, entry)
             with pytest.raises(InvalidData) as refused:
-                await options_form(**SMALL | {field: value})
+                await form(**SMALL | {field: value})
 
             assert len(refused.value.schema_errors) == 1
             assert entry.options == {}
