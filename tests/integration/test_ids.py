@@ -5,7 +5,8 @@ from homeassistant.exceptions import ServiceValidationError
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry, MockUser
 
-from custom_components.windowed_conversation.const import CONF_SCOPE
+from custom_components.windowed_conversation.agents import conversations
+from custom_components.windowed_conversation.const import CONF_MAX_WINDOWS, CONF_MEMORY, CONF_SCOPE
 from demo.model_server import ModelServer
 
 from .actions import WITH_AN_ID, act
@@ -75,3 +76,16 @@ async def test_conversation_whose_id_has_a_separator_is_found_by_it(
     await say("the word is pelican", "a\x1fb", context=ada)
 
     assert "pelican" in str(await act(home, "get_conversation", conversation_id="a\x1fb"))
+
+
+async def test_conversations_that_nobody_can_continue_go_before_one_with_an_id_of_its_own(
+    set_up: SetUpFn, say: SayFn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conversations, "_REOPEN_SECONDS", 0.0)
+    await set_up(options={CONF_MAX_WINDOWS: 3}, **{CONF_MEMORY: False})
+    await say("my name is Ada", "good night")
+
+    for _ in range(5):
+        await say("tell me a story", None)
+
+    assert get_speech(await say("what is my name?", "good night")) == "Your name is Ada."

@@ -91,6 +91,18 @@ async def test_window_is_made_for_a_new_key_and_found_again(registry: WindowRegi
         assert second is first
 
 
+async def test_windows_that_have_ended_are_dropped_before_older_ones(clock: Clock) -> None:
+    registry = WindowRegistry(create, has_ended=lambda key, idle: key != "a" and idle > 5, max_windows=3, clock=clock)
+    await take_turns(registry, "a", "b", "c")
+    clock.now += 10
+    await take_turns(registry, "d", "e")
+    assert ids(registry) == ["e", "d", "a"]
+
+    await take_turns(registry, "f")
+
+    assert ids(registry) == ["f", "e", "d"]
+
+
 async def test_last_use_of_a_window_is_the_end_of_its_last_turn(registry: WindowRegistry, clock: Clock) -> None:
     async with registry.begin_turn("a"):
         clock.now += 5

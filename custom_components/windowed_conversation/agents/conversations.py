@@ -6,6 +6,7 @@ from functools import lru_cache, partial
 import time
 
 from homeassistant.core import callback
+from homeassistant.helpers.chat_session import CONVERSATION_TIMEOUT
 from homeassistant.util.ulid import ulid_to_bytes
 
 from ..const import Persistence
@@ -27,6 +28,9 @@ from .store import AgentStore
 # 2026-01-01, in seconds since the epoch. An earlier time means that the clock had not been set yet.
 _MIN_VALID_TIMESTAMP = 1_767_225_600
 
+# Home Assistant continues a conversation with an ID of its own that has been idle for so long, and no longer.
+_REOPEN_SECONDS = CONVERSATION_TIMEOUT.total_seconds()
+
 
 class ConversationStore:
     """The stored conversations of an agent and their unwritten changes. The object outlives a reload."""
@@ -40,6 +44,7 @@ class ConversationStore:
         self.windows = WindowRegistry(
             lambda key: Window(WindowKey.parse(key).conversation, config.policy, counter),
             read=self._async_read_snapshot,
+            has_ended=lambda key, idle_seconds: idle_seconds > _REOPEN_SECONDS and not _has_custom_id(key),
             max_windows=config.max_windows,
             idle_seconds=config.expiry_seconds,
         )

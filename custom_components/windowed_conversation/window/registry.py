@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mappin
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from functools import partial
-from itertools import islice
 import time
 
 from .errors import WindowBusy
@@ -72,6 +71,7 @@ class WindowRegistry[K: Hashable = str]:
         create: Callable[[K], Window],
         *,
         read: Callable[[K], Awaitable[Snapshot | None]] | None = None,
+        has_ended: Callable[[K, float], bool] = lambda _key, _idle_seconds: False,
         max_windows: int = 100,
         idle_seconds: float = 24 * 60 * 60,
         clock: Callable[[], float] = time.monotonic,
@@ -82,6 +82,8 @@ class WindowRegistry[K: Hashable = str]:
         # Loads the contents of a shelved window when they are first needed, or returns None if they cannot be read now:
         # the turn then continues without them, and the next turn tries again.
         self._read_snapshot = read
+        # Whether no turn can use a window again, by its key and the seconds that it has been idle.
+        self._has_ended = has_ended
         # Returns seconds and never goes back.
         self._clock = clock
         self._policy: WindowPolicy | None = None
@@ -332,8 +334,10 @@ class WindowRegistry[K: Hashable = str]:
     def _drop_surplus(self) -> None:
         surplus = len(self._slots) - self._max_windows
         if surplus > 0:
-            unused = (key for key, slot in self._slots.items() if not slot.user_count)
-            for slot in [self._slots.pop(key) for key in list(islice(unused, surplus))]:
+            unused = [key for key, slot in self._slots.items() if not slot.user_count]
+            # Windows that have ended come first, and among equals those that were used least recently.
+            unused.sort(key=lambda key: not self._has_ended(key, self.idle_seconds(key)))
+            for slot in [self._slots.pop(key) for key in unused[:surplus]]:
                 slot.finish_turns()
 
     def restore(self, key: K, snapshot: Snapshot, *, idle_seconds: float = 0) -> None:
