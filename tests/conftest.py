@@ -25,6 +25,14 @@ with suppress(ImportError):
     settings.register_profile("any_machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
     settings.load_profile("any_machine")
 
+# only Home Assistant's plugin brings freezegun along
+with suppress(ImportError):
+    import freezegun
+
+    # At the end of a test, freezegun reads each attribute of the modules that were imported meanwhile. Some of
+    # pydantic's attributes import a module then, which blocks the event loop.
+    freezegun.configure(extend_ignore_list=["pydantic"])
+
 
 def pytest_collection_finish() -> None:
     """Exempt all that was imported from the garbage collections that tests ask for, which take a second otherwise."""
