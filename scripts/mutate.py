@@ -3,11 +3,10 @@
     .venv/test/bin/python -m scripts.mutate turn/routing.py window/policy.py    (60 lines, two at a time)
     .venv/test/bin/python -m scripts.mutate turn/routing.py --lines 31 40       (these lines alone)
 
-Paths are relative to the integration. The tests of a module are those that have its name or import it. For a folder
-that knows no Home Assistant, all others of the folder follow, because they are quick. After `--minutes`, no further
-change is tried. Only copies of the repository are changed, never the repository itself. Each seed selects a different
-but reproducible set of lines. Ends with 1 if less than 95 % of the changes are caught; a test that hangs counts as
-having caught a change.
+Paths are relative to the integration. The tests of a module are those that have its name or import it, or else those of
+its folder. After `--minutes`, no further change is tried. Only copies of the repository are changed, never the
+repository itself. Each seed selects a different but reproducible set of lines. Ends with 1 if less than 95 % of the
+changes are caught; a test that hangs counts as having caught a change.
 """
 
 import argparse
@@ -75,20 +74,20 @@ def select_mutants(mutants: list[Mutant], seed: int, count: int, lines: list[int
 
 
 def find_tests(path: Path) -> list[str]:
-    """Return the test files of a module, those most likely to notice a change first.
+    """Return at most twelve test files of a module, those most likely to notice a change first.
 
-    A file with the module's name comes first, then those that import it. The tests of a folder that knows no Home
-    Assistant all follow, but none of other folders; of the tests with Home Assistant there are at most twelve files.
+    A file with the module's name comes first, then those in the module's folder that import it, then all others that
+    do. The tests of a folder that knows no Home Assistant stay within that folder. A module without any such file has
+    all files of its folder.
     """
     folder = REPOSITORY / "tests" / path.parts[0]
-    is_pure = path.parts[0] in _PURE_FOLDERS
-    everywhere = folder if is_pure else REPOSITORY / "tests"
+    everywhere = folder if path.parts[0] in _PURE_FOLDERS else REPOSITORY / "tests"
     files = [each for each in sorted(everywhere.rglob("test_*.py")) if "e2e" not in each.parts]
     module = re.compile(rf"[. ]{path.stem} import |import (?:.*, )?{path.stem}\b")
     own = [each for each in files if each.stem == f"test_{path.stem}"]
     importing = [each for each in files if module.search(each.read_text()) and each not in own]
-    near = [each for each in files if each.is_relative_to(folder) and each not in own + importing]
-    found = own + importing + near if is_pure else (own + importing)[:_MAX_TEST_FILES] or near
+    importing.sort(key=lambda each: not each.is_relative_to(folder))
+    found = (own + importing)[:_MAX_TEST_FILES] or [each for each in files if each.is_relative_to(folder)]
     return [str(file.relative_to(REPOSITORY)) for file in found]
 
 
