@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from inspect import unwrap
 import json
 from pathlib import Path
@@ -89,14 +90,14 @@ def unread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory_answers, "_sentences_by_language", {})
     # the other tests share the parsed templates
     monkeypatch.setattr(memory_answers, "Intents", SimpleNamespace(from_dict=unwrap(hassil_intents.Intents.from_dict)))
-    for cached in (
-        speaker._read_language,
-        speaker._load_words,
-        memory_answers._compile_answer_patterns,
-        recall_query._load_phrases,
-        remember_requests._load_update_patterns,
+    for module, name in (
+        (speaker, "_read_language"),
+        (speaker, "_load_words"),
+        (memory_answers, "_compile_answer_patterns"),
+        (recall_query, "_load_phrases"),
+        (remember_requests, "_load_update_patterns"),
     ):
-        cached.cache_clear()
+        monkeypatch.setattr(module, name, cache(unwrap(getattr(module, name))))
 
 
 @pytest.fixture
