@@ -48,9 +48,10 @@ async def show_page_first(client: Client) -> None:
 
 
 def build_views(sensors: Mapping[str, str], *, is_demo: bool) -> list[Json]:
-    """Return the two views. Those of the demo also have cards to try the agent, and charts of a few minutes."""
+    """Return the two views. Those of the demo also have cards to try the agent, a notice, and short charts."""
     inputs = _build_try_cards() if is_demo else []
     hours = _DEMO_HOURS if is_demo else _HOURS
+    notice = {"type": "markdown", "content": NOTICE, "grid_options": _FULL_WIDTH} if is_demo else None
     return [
         _build_view(
             _TITLE,
@@ -60,7 +61,7 @@ def build_views(sensors: Mapping[str, str], *, is_demo: bool) -> list[Json]:
         _build_view(
             "Week",
             WEEK_VIEW_PATH,
-            [_build_week_cards(sensors), _build_turn_charts(sensors), _build_token_charts(sensors)],
+            [_build_week_cards(sensors, notice), _build_turn_charts(sensors), _build_token_charts(sensors)],
         ),
     ]
 
@@ -116,7 +117,7 @@ def _build_cost_cards(sensors: Mapping[str, str]) -> _Cards:
     ]
 
 
-def _build_week_cards(sensors: Mapping[str, str]) -> _Cards:
+def _build_week_cards(sensors: Mapping[str, str], notice: Json | None) -> _Cards:
     names = {
         "turns_local": "Home Assistant",
         "turns_model": "Model",
@@ -128,7 +129,7 @@ def _build_week_cards(sensors: Mapping[str, str]) -> _Cards:
     changes = {"stat_type": "change", "period": {"rolling_window": {"duration": {"days": 7}}}}
     return [
         _build_heading("Last seven days", "mdi:calendar-week"),
-        {"type": "markdown", "content": NOTICE, "grid_options": _FULL_WIDTH},
+        notice,
         *(_build_card("statistic", sensors, key, name=name, **changes) for key, name in names.items()),
     ]
 

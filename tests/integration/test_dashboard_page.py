@@ -23,6 +23,10 @@ def test_dashboard_to_copy_is_what_the_script_writes() -> None:
     assert DASHBOARD == GENERATED
 
 
+def test_dashboard_to_copy_has_no_words_of_the_demo() -> None:
+    assert re.findall(r"\b(?:demo|example|try it|talk)\b", BLOCK, re.IGNORECASE) == []
+
+
 async def test_every_entity_of_the_dashboard_exists(
     home: HomeAssistant, set_up: SetUpFn, model_server: ModelServer
 ) -> None:
