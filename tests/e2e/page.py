@@ -103,6 +103,31 @@ _FIND_WIDE = """panel => {
   return wide;
 }"""
 
+# Returns the controls whose focus ring a box around them cuts off at a side. A box that scrolls sideways shows the ring
+# of a control that it has scrolled to.
+_FIND_CUT_RINGS = """panel => {
+  const above = element => element.assignedSlot ?? element.parentElement ?? element.getRootNode().host;
+  const cuts = element => {
+    const { overflowX, contentVisibility } = getComputedStyle(element);
+    return ["hidden", "clip"].includes(overflowX) || contentVisibility === "auto";
+  };
+  const controls = [...panel.shadowRoot.querySelectorAll("a, button, input, select, textarea, summary")];
+  const cut = [];
+  for (const control of controls.filter(each => each.checkVisibility())) {
+    control.focus();
+    const { outlineWidth, outlineOffset } = getComputedStyle(control);
+    const ring = parseFloat(outlineWidth) + parseFloat(outlineOffset);
+    const { left, right } = control.getBoundingClientRect();
+    for (let box = above(control); box && box !== panel; box = above(box)) {
+      const edge = box.getBoundingClientRect?.();
+      if (cuts(box) && (left - ring < edge.left || right + ring > edge.right)) {
+        cut.push(`${control.tagName} ${control.textContent} in ${box.tagName} ${box.className}`);
+      }
+    }
+  }
+  return { cut, count: controls.length };
+}"""
+
 
 async def perform_action(client: Client, action: str, **data: Any) -> Any:
     """Perform an action of the integration and return its response. Raises RefusedError."""
@@ -270,6 +295,20 @@ class PagePanel:
         """Return the elements that reach beyond the sides of the screen."""
         wide: list[str] = await self.locator.evaluate(_FIND_WIDE)
         return wide
+
+    async def find_tall(self) -> list[str]:
+        """Return the height of the document if it is larger than the screen. Only the view itself scrolls."""
+        height, screen = await self.page.evaluate("[document.scrollingElement.scrollHeight, innerHeight]")
+        return [f"the page is {height} high"] if height > screen + 1 else []
+
+    async def find_cut_rings(self) -> list[str]:
+        """Return the controls whose focus ring is cut off at a side."""
+        # The browser draws the rings if the keyboard was used last.
+        await self.page.keyboard.press("Tab")
+        found = await self.locator.evaluate(_FIND_CUT_RINGS)
+        assert found["count"] >= len(VIEWS), "this view has no tabs"
+        cut: list[str] = found["cut"]
+        return cut
 
     async def find_faint(self) -> list[str]:
         """Return the visible texts whose contrast is below AA of WCAG 2.2."""

@@ -19,6 +19,8 @@ class Looks:
     """The flaws in the looks of the views, by view, and the complaints of the browser."""
 
     wide: dict[str, list[str]]
+    tall: dict[str, list[str]]
+    cut_rings: dict[str, list[str]]
     faint: dict[str, list[str]]
     nameless: dict[str, list[str]]
     complaints: list[str]
@@ -43,7 +45,7 @@ async def looks(browser, shared_house) -> Looks:
     await house.say("turn off the kitchen light", "looked at")
     context = await logged_in(browser, house.client)
     panel = PagePanel(await context.new_page(), house.url)
-    looks = Looks({}, {}, {}, [])
+    looks = Looks({}, {}, {}, {}, {}, [])
     await panel.open_conversation(house.account.agent_id, "looked at")
     for view in VIEWS:
         await panel.follow(view)
@@ -58,12 +60,14 @@ async def looks(browser, shared_house) -> Looks:
 async def look_at(panel: PagePanel, view: str, looks: Looks) -> None:
     """Find the flaws in the looks of a view."""
     looks.nameless[view] = await panel.find_nameless()
-    looks.wide[view], looks.faint[view] = [], []
+    looks.cut_rings[view] = await panel.find_cut_rings()
+    looks.wide[view], looks.tall[view], looks.faint[view] = [], [], []
     for (width, height), scheme in product([(1280, 800), (390, 844)], ["light", "dark"]):
         await panel.page.set_viewport_size({"width": width, "height": height})
         await panel.page.emulate_media(color_scheme=scheme)
         await panel.settle()
         looks.wide[view] += [f"{width} {scheme}: {each}" for each in await panel.find_wide()]
+        looks.tall[view] += [f"{width} {scheme}: {each}" for each in await panel.find_tall()]
         looks.faint[view] += [f"{width} {scheme}: {each}" for each in await panel.find_faint()]
         await save_screenshot(panel.page, f"page-{view}-{width}-{scheme}")
 
@@ -71,6 +75,16 @@ async def look_at(panel: PagePanel, view: str, looks: Looks) -> None:
 @pytest.mark.parametrize("view", VIEWS)
 async def test_view_fits_on_the_screen(looks, view):
     assert looks.wide[view] == []
+
+
+@pytest.mark.parametrize("view", VIEWS)
+async def test_only_the_view_itself_scrolls(looks, view):
+    assert looks.tall[view] == []
+
+
+@pytest.mark.parametrize("view", VIEWS)
+async def test_focus_rings_of_a_view_are_whole(looks, view):
+    assert looks.cut_rings[view] == []
 
 
 @pytest.mark.parametrize("view", VIEWS)

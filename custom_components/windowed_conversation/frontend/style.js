@@ -78,7 +78,8 @@ header h1 { font-size: 24px; font-weight: 400; margin: 0; white-space: nowrap; o
 .status { flex: none; padding: 8px var(--page-space); background: var(--page-card); border-block-end: 1px solid var(--page-line); overflow-wrap: anywhere; }
 .status:empty { padding: 0; border: 0; }
 .status.error { border-inline-start: 6px solid var(--error-color, #db4437); }
-main { flex: 1; min-height: 0; overflow: auto; overflow-x: hidden; padding: var(--page-space); }
+/* Relative, so that what is hidden from sight scrolls with the view and does not make the document longer. */
+main { position: relative; flex: 1; min-height: 0; overflow: auto; overflow-x: hidden; padding: var(--page-space); }
 main:focus { outline: none; }
 main > * { max-width: 1200px; margin-inline: auto; }
 main > * + * { margin-block-start: var(--page-space); }
@@ -121,7 +122,8 @@ dialog .row { justify-content: flex-end; }
 .list a:focus-visible { outline-offset: -2px; }
 .list a:hover { background: rgba(127, 127, 127, 0.15); }
 .list a[aria-current="true"] { border-color: var(--page-accent); background: rgba(127, 127, 127, 0.15); }
-.items > li { content-visibility: auto; contain-intrinsic-size: auto 120px; padding-block: 10px; }
+/* Nothing is painted outside of an item: the padding has the room for the focus rings. */
+.items > li { content-visibility: auto; contain-intrinsic-size: auto 120px; padding: 10px 4px; }
 .items > li + li { border-block-start: 1px solid var(--page-line); }
 .items > li > * + * { margin-block-start: 4px; }
 .trim-line { border-block-start: 3px dotted var(--page-text); padding-block-start: 4px; text-align: center; font-size: 0.9em; }
