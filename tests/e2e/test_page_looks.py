@@ -145,3 +145,15 @@ async def test_card_is_shown_though_its_script_ran_before_the_frontend(page, hou
     await page.goto(f"{house.url}/{dashboard}")
 
     await expect(DashboardEditor(page).card).to_contain_text("tokens are used", timeout=20_000)
+
+
+async def test_two_cards_of_a_dashboard_both_have_texts(page, house, dashboard):
+    cards = [{"type": "custom:windowed-conversation-card", "title": title} for title in ("One", "Other")]
+    config = {"views": [{"title": "Windows", "cards": cards}]}
+    await house.client.send_command("lovelace/config/save", url_path=dashboard, config=config)
+    await house.say("my name is Ada", "on the card")
+    await page.goto(f"{house.url}/{dashboard}")
+
+    shown_cards = page.locator("windowed-conversation-card")
+    await expect(shown_cards).to_contain_text(["tokens are used", "tokens are used"], timeout=20_000)
+    await save_screenshot(page, "page-two-cards")

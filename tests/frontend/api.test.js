@@ -26,6 +26,42 @@ test("texts of the page and values of selectors are translated", async () => {
   assert.deepEqual([texts.t("panel.retry"), texts.label("turn_route", "model")], ["Try again", "Model"]);
 });
 
+/**
+ * Return a home that loads translations as the frontend does: a second request for a category does not wait for the first.
+ */
+function createSlowHass() {
+  const begun = new Set();
+  const loaded = new Set();
+  const loadBackendTranslation = async (category) => {
+    if (!begun.has(category)) {
+      begun.add(category);
+      await new Promise((resolve) => setTimeout(resolve));
+      loaded.add(category);
+    }
+    const categories = new Set(loaded);
+    return (key) => ([...categories].some((each) => key.includes(`.${each}.`)) ? (TEXTS[key] ?? "") : "");
+  };
+  return /** @type {any} */ ({ language: "en", loadBackendTranslation });
+}
+
+test("two cards that load their texts at once both have them", async () => {
+  const hass = createSlowHass();
+  const cards = await Promise.all([loadTexts(hass), loadTexts(hass)]);
+  assert.deepEqual(
+    cards.map(({ t, label }) => [t("panel.retry"), label("turn_route", "model")]),
+    [
+      ["Try again", "Model"],
+      ["Try again", "Model"],
+    ],
+  );
+});
+
+test("texts that could not be loaded are loaded again", async () => {
+  const refuse = async () => Promise.reject(new Error("Connection lost"));
+  await assert.rejects(loadTexts({ ...HASS, loadBackendTranslation: refuse }));
+  assert.equal((await loadTexts(HASS)).t("panel.retry"), "Try again");
+});
+
 test("an unknown key or value is shown as it is", async () => {
   const texts = await loadTexts(HASS);
   assert.deepEqual([texts.t("panel.x"), texts.label("turn_route", "x")], ["panel.x", "x"]);

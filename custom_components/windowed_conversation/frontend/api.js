@@ -37,6 +37,27 @@ export function subscribe(hass, callback) {
   return hass.connection.subscribeMessage(callback, { type: `${DOMAIN}/subscribe` });
 }
 
+/** The translations that are being loaded, by language, category and domain. @type {Map<string, Promise<any>>} */
+const loading = new Map();
+
+/**
+ * Return the function that translates texts of a category. While they are loaded, the frontend gives a second caller a
+ * function without them, so the callers share the first one's.
+ *
+ * @param {Hass} hass
+ * @param {string} category
+ * @param {string} domain
+ * @returns {Promise<any>}
+ */
+function loadCategory(hass, category, domain) {
+  const key = `${hass.language} ${category} ${domain}`;
+  const shared = loading.get(key);
+  if (shared) return shared;
+  const own = hass.loadBackendTranslation(category, domain).finally(() => loading.delete(key));
+  loading.set(key, own);
+  return own;
+}
+
 /**
  * Return the functions that translate texts: those of the page, and the values of selectors.
  *
@@ -44,8 +65,8 @@ export function subscribe(hass, callback) {
  * @returns {Promise<Pick<Context, "t" | "label">>}
  */
 export async function loadTexts(hass) {
-  const page = await hass.loadBackendTranslation("config_panel", DOMAIN);
-  const selectors = await hass.loadBackendTranslation("selector", DOMAIN);
+  const page = await loadCategory(hass, "config_panel", DOMAIN);
+  const selectors = await loadCategory(hass, "selector", DOMAIN);
   return {
     t: (key, placeholders) => page(`component.${DOMAIN}.config_panel.${key}`, placeholders) || key,
     label: (selector, value) => selectors(`component.${DOMAIN}.selector.${selector}.options.${value}`) || value,
@@ -65,7 +86,7 @@ export async function describeError(hass, t, error) {
   if (error?.code === "unauthorized") return t("panel.unauthorized");
   const { translation_key: key, translation_domain: domain, translation_placeholders: placeholders } = error ?? {};
   if (key && domain) {
-    const localize = await hass.loadBackendTranslation("exceptions", domain);
+    const localize = await loadCategory(hass, "exceptions", domain);
     const text = localize(`component.${domain}.exceptions.${key}.message`, placeholders);
     if (text) return text;
   }
