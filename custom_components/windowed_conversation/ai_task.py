@@ -76,7 +76,6 @@ class WindowedTaskEntity(AgentEntity, AITaskEntity):
         assert account.server is not None
         try:
             data = await self._async_answer(task, chat_log)
-            account.server.on_answered(self.agent.id)
         except UnreadableFile as err:
             raise build_translated_error(err.key, HomeAssistantError) from err
         except (ProviderError, TurnError) as err:

@@ -221,6 +221,17 @@ async def test_failed_task_is_in_the_record(
     assert (turn["outcome"], turn["error"], turn["requests"]) == ("error", "invalid_data", 2)
 
 
+async def test_invalid_data_is_an_answer_of_the_server(
+    set_up_task: SetUpTask, generate: Generate, model_server: ModelServer
+):
+    entry = await set_up_task()
+    model_server.script(*answered("Two.", "Two!"))
+    with pytest.raises(HomeAssistantError):
+        await generate(structure=STRUCTURE)
+
+    assert entry.runtime_data.server.answered_at is not None
+
+
 async def test_refused_key_starts_reauthentication(
     set_up_task: SetUpTask, generate: Generate, home: HomeAssistant, model_server: ModelServer
 ):

@@ -153,6 +153,19 @@ async def test_ended_conversation_leaves_a_summary(
     assert await list_learned(home, ada.user_id) == []
 
 
+async def test_answer_about_an_ended_conversation_is_the_last_one_of_the_server(
+    home: HomeAssistant, set_up: SetUpFn, say: SayFn, end: EndFn, ada: Context
+) -> None:
+    entry = await set_up(**FACTS)
+    await talk(say, NUTS, BINS, context=ada)
+    await home.async_block_till_done()
+    before = entry.runtime_data.server.answered_at
+
+    await end()
+
+    assert entry.runtime_data.server.answered_at > before
+
+
 async def test_request_has_numbered_sentences_and_answers_and_nothing_else(
     set_up: SetUpFn, say: SayFn, end: EndFn, model_server: ModelServer, ada: Context
 ) -> None:

@@ -22,6 +22,7 @@ from custom_components.windowed_conversation.const import (
 from custom_components.windowed_conversation.page import health
 from demo.model_server import ModelServer
 
+from .actions import act
 from .conftest import AGENT, LONG, SayFn, SetUpFn, until
 from .page_reads import read_page
 from .remembered import add_fact, memory_of
@@ -57,6 +58,19 @@ async def test_server_that_answered_is_shown_with_the_time(
     assert (account["title"], account["provider"], account["state"]) == ("Server", "openai_chat", "loaded")
     assert (account["server"]["reachable"], account["server"]["away_since"]) == (True, None)
     assert datetime.fromisoformat(account["server"]["answered_at"]) >= before
+
+
+async def test_summary_is_an_answer_of_the_server(
+    home: HomeAssistant, entry: MockConfigEntry, say: SayFn, read: Read
+) -> None:
+    await say("my name is Ada")
+    await say("what is my name?")
+    (before,) = (await read())["accounts"]
+    await act(home, "summarize_conversation", keep=1)
+
+    (account,) = (await read())["accounts"]
+
+    assert account["server"]["answered_at"] > before["server"]["answered_at"]
 
 
 async def test_models_of_a_server_are_counted(entry: MockConfigEntry, model_server: ModelServer, read: Read) -> None:

@@ -60,6 +60,18 @@ async def test_fact_told_without_a_model_is_found_in_other_words(
     assert f'the home: "{FUSES}"' in asked(model_server)[1]
 
 
+async def test_search_words_are_an_answer_of_the_server(
+    home: HomeAssistant, entry, say: SayFn, model_server: ModelServer
+) -> None:
+    model_server.script(WRITTEN)
+    await say(f"remember that {FUSES}")
+    assert entry.runtime_data.server.answered_at is None
+
+    await settle(home)
+
+    assert entry.runtime_data.server.answered_at is not None
+
+
 async def test_search_words_are_never_sent_as_something_that_was_said(
     home: HomeAssistant, entry, say: SayFn, model_server: ModelServer
 ) -> None:

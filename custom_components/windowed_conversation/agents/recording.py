@@ -25,7 +25,7 @@ from ..memory import (
     calculate_fingerprint,
 )
 from ..providers import Request, ToolSchema, Usage
-from ..turn.attempts import Attempt, get_attempt_result
+from ..turn.attempts import Attempt, AttemptResult, get_attempt_result
 from ..window import Message, Role
 from .agent import Agent
 from .conversation_turn import ConversationTurn
@@ -126,6 +126,8 @@ def async_record_background(
     )
     billed = [each.billed_request for each in attempts if each.billed_request is not None]
     usage = sum((each.usage for each in billed), Usage())
+    if agent.entry.runtime_data.server is not None and AttemptResult.ANSWERED in [each.result for each in attempts]:
+        agent.entry.runtime_data.server.on_answered(agent.id)
     agent.statistics.on_summary(len(attempts), usage, evicted)
     log_requests(record.id, attempts)
     async_store_record(agent, record, attempts, started, words)

@@ -101,7 +101,7 @@ class AccountServer:
 
     @property
     def answered_at(self) -> datetime | None:
-        """The time of the server's last answer to a turn since startup, or None."""
+        """The time of a model's last answer since startup, or None."""
         return self._cache.answered_at
 
     @property
@@ -133,7 +133,7 @@ class AccountServer:
 
     @callback
     def on_answered(self, agent_id: str) -> None:
-        """Record that the agent's model answered a turn, and list the models if that has not succeeded yet."""
+        """Record that the agent's model answered a request, and list the models if that has not succeeded yet."""
         async_update_issue(self._hass, Issue.MODEL_RETIRED, agent_id, None)
         self._cache.answered_at = dt_util.utcnow()
         if self._cache.is_away:
