@@ -152,6 +152,19 @@ async def test_each_room_has_a_conversation(home: HomeAssistant, entry, run: Run
     assert [call.data["title"] for call in notifications] == ["Kitchen", "Office"]
 
 
+async def test_button_without_an_area_asks_about_the_home(
+    home: HomeAssistant, entry, run: Run, model_server: ModelServer
+) -> None:
+    notifications = await run("Ask in this room")
+
+    await press(home, "input_button.ask_office")
+
+    (kept,) = (await act(home, "list_conversations"))["conversations"]
+    assert kept["conversation_id"] == "room home"
+    assert [call.data["title"] for call in notifications] == ["home"]
+    assert "What is different in the home since I last asked?" in str(model_server.requests[-1].body["messages"])
+
+
 @pytest.mark.parametrize("kept_before", [["good night", "other"], ["other"]])
 async def test_conversation_is_deleted_at_night(
     home: HomeAssistant, entry, run_at: RunAt, say: SayFn, kept_before: list[str]
