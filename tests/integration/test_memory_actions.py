@@ -395,6 +395,18 @@ async def test_file_elsewhere_is_refused(
             assert refused.value.translation_key == FILES_ELSEWHERE[filename]
 
 
+async def test_refusal_of_a_file_names_the_folders_that_can_be_used(home: HomeAssistant, told, folder: Path) -> None:
+    home.config.allowlist_external_dirs |= {str(folder.parent / "www"), "/srv/exports"}
+
+    with pytest.raises(ServiceValidationError) as refused:
+        await act(home, "export_memories", everyone=True, filename="/media/memories.jsonl")
+
+    folders = ", ".join(sorted(["/srv/exports", str(folder)]))
+    assert str(refused.value) == (
+        f"/media/memories.jsonl cannot be used. The file must end in .jsonl and be in one of these folders: {folders}"
+    )
+
+
 async def test_file_that_cannot_be_read_is_told(home: HomeAssistant, told, folder: Path) -> None:
     with pytest.raises(HomeAssistantError, match="No such file"):
         await act(home, "import_memories", filename="exports/none.jsonl")

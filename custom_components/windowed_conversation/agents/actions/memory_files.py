@@ -39,9 +39,11 @@ def resolve_allowed_path(hass: HomeAssistant, filename: str) -> Path:
         path = Path(hass.config.path(filename)).resolve()
     except ValueError as err:
         raise build_refusal("file_failed", error="not a valid filename") from err
-    is_public = path.is_relative_to(Path(hass.config.path(_PUBLIC_FOLDER)).resolve())
-    if path.suffix != _FILE_SUFFIX or is_public or not hass.config.is_allowed_path(str(path)):
-        raise build_refusal("file_not_allowed", path=str(path))
+    public = Path(hass.config.path(_PUBLIC_FOLDER)).resolve()
+    if path.suffix != _FILE_SUFFIX or path.is_relative_to(public) or not hass.config.is_allowed_path(str(path)):
+        allowed = sorted(hass.config.allowlist_external_dirs)
+        folders = [each for each in allowed if not Path(each).resolve().is_relative_to(public)]
+        raise build_refusal("file_not_allowed", path=str(path), folders=", ".join(folders))
     return path
 
 
