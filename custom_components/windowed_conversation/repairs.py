@@ -15,6 +15,7 @@ from .agents.agent import Agent, async_find_agent
 from .agents.issues import ATTR_OWNER, Issue, async_find_issue
 from .agents.live_context import calculate_live_limit
 from .agents.setup import async_change_damaged_file, async_delete_leftover_file, async_keep_leftover_file
+from .bridge.errors import format_count
 from .const import CONF_FAMILY
 from .flows.account import MODEL_ERRORS, VerifiedAccount, async_try_model
 from .flows.agent import async_weigh_agent, format_weight
@@ -117,9 +118,10 @@ class SmallModelFlow(IssueFlow):
         agent = self._find_agent()
         if agent is None:
             return self._abort_unchanged()
-        weight = format_weight(await async_weigh_agent(agent))
+        language = self.hass.config.language
+        weight = format_weight(await async_weigh_agent(agent), language)
         # a model that is too small has no room for it
-        weight["live_context"] = str(calculate_live_limit(agent.config))
+        weight["live_context"] = format_count(calculate_live_limit(agent.config), language)
         return self.async_show_menu(menu_options=["settings"], description_placeholders=weight | self._placeholders)
 
     async def async_step_settings(self, user_input: dict[str, Any] | None = None) -> RepairsFlowResult:

@@ -5,6 +5,7 @@ import pytest
 from custom_components.windowed_conversation.bridge.errors import (
     SPOKEN_LANGUAGES,
     find_nearest_language,
+    format_count,
     plural_form,
 )
 from custom_components.windowed_conversation.memory import base_language
@@ -100,3 +101,37 @@ def test_a_text_is_in_the_nearest_spoken_language(subtests: pytest.Subtests) -> 
 )
 def test_home_assistant_has_more_languages(code: str, nearest: str) -> None:
     assert find_nearest_language(code, None) == nearest
+
+
+# The texts that the page shows: a browser's number format returns them.
+COUNTS = {
+    "cs": ("900", "1\xa0143", "1\xa0234\xa0567"),
+    "da": ("900", "1.143", "1.234.567"),
+    "de": ("900", "1.143", "1.234.567"),
+    "en": ("900", "1,143", "1,234,567"),
+    "es": ("900", "1143", "1.234.567"),
+    "fr": ("900", "1\u202f143", "1\u202f234\u202f567"),
+    "it": ("900", "1143", "1.234.567"),
+    "ja": ("900", "1,143", "1,234,567"),
+    "nb": ("900", "1\xa0143", "1\xa0234\xa0567"),
+    "nl": ("900", "1.143", "1.234.567"),
+    "pl": ("900", "1143", "1\xa0234\xa0567"),
+    "pt": ("900", "1.143", "1.234.567"),
+    "pt-BR": ("900", "1.143", "1.234.567"),
+    "sv": ("900", "1\xa0143", "1\xa0234\xa0567"),
+    "uk": ("900", "1\xa0143", "1\xa0234\xa0567"),
+    "zh-Hans": ("900", "1,143", "1,234,567"),
+}
+
+
+def test_numbers_are_grouped_as_on_the_page() -> None:
+    found = {each: tuple(format_count(count, each) for count in (900, 1143, 1_234_567)) for each in SPOKEN_LANGUAGES}
+
+    assert found == COUNTS
+
+
+@pytest.mark.parametrize(
+    ("language", "text"), [("en-GB", "10,000"), ("de-CH", "10.000"), ("pt-PT", "10.000"), ("hu", "10,000")]
+)
+def test_numbers_are_grouped_as_in_the_language_of_their_text(language: str, text: str) -> None:
+    assert format_count(10_000, language) == text

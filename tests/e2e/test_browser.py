@@ -48,7 +48,7 @@ async def test_what_few_change_of_an_agent_is_in_closed_sections_and_a_mistake_i
     await form.toggle("Advanced")
     await form.submit()
     await expect(form.error_alerts).to_contain_text(
-        "Maximum tokens to return in response: enter a number from 100 to 2\u202f000\u202f000."
+        "Maximum tokens to return in response: enter a number from 100 to 2,000,000."
     )
     await expect(form.error_alerts).to_be_in_viewport()
     await save_screenshot(page, "form-mistake")

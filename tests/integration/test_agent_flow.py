@@ -56,7 +56,7 @@ from .agent_forms import FRIDAY, get_selectors, open_agent_form, open_new, sugge
 from .conftest import AGENT, Page, SayFn, Submit, get_speech, list_sections
 from .states import get_state
 
-TWO_MILLION = "2\u202f000\u202f000"
+TWO_MILLION = "2,000,000"
 
 OPENAI = KINDS[0]
 

@@ -202,7 +202,7 @@ async def test_issue_names_what_is_needed_and_what_the_model_has(
 
     (issue,) = ir.async_get(home).issues.values()
     assert issue.translation_placeholders is not None
-    needed = int(issue.translation_placeholders["needed"].replace("\u202f", ""))
+    needed = int(issue.translation_placeholders["needed"].replace(",", ""))
     sent = model_server.requests[-1].usage["prompt"]
     assert issue.translation_key == "model_too_small"
     assert issue.translation_placeholders["context"] == "600"

@@ -29,7 +29,7 @@ from .account_forms import open_options
 from .agent_forms import suggested
 from .conftest import SayFn, Submit, flush_store
 
-TWO_MILLION = "2\u202f000\u202f000"
+TWO_MILLION = "2,000,000"
 
 SMALL = {
     CONF_HISTORY_TOKENS: 1000,
@@ -98,10 +98,10 @@ IMPOSSIBLE_NUMBERS: list[tuple[str, Any, str, str]] = [
     (CONF_TRIM_SHARE, "nan", "window", "Freed when full: enter a number from 0 to 90."),
     (CONF_MAX_TOOL_TURNS, 0, "tool_results", "Answers that keep full results: enter a number from 1 to 100."),
     (CONF_RESULT_CAP_TOKENS, 99, "tool_results", f"Maximum length: {TOKENS}"),
-    (CONF_MAX_WINDOWS, 0, "conversations", "Maximum conversations: enter a number from 1 to 10\u202f000."),
-    (CONF_MAX_WINDOWS, 10_001, "conversations", "Maximum conversations: enter a number from 1 to 10\u202f000."),
-    (CONF_EXPIRY_HOURS, 0, "conversations", "Keep idle conversations for: enter a number from 1 to 8\u202f760."),
-    (CONF_MEMORY_DAYS, 3651, "memory", "Keep memory for: enter a number from 1 to 3\u202f650."),
+    (CONF_MAX_WINDOWS, 0, "conversations", "Maximum conversations: enter a number from 1 to 10,000."),
+    (CONF_MAX_WINDOWS, 10_001, "conversations", "Maximum conversations: enter a number from 1 to 10,000."),
+    (CONF_EXPIRY_HOURS, 0, "conversations", "Keep idle conversations for: enter a number from 1 to 8,760."),
+    (CONF_MEMORY_DAYS, 3651, "memory", "Keep memory for: enter a number from 1 to 3,650."),
 ]
 
 

@@ -45,7 +45,7 @@ async def get_text(home: HomeAssistant, entry: MockConfigEntry) -> str:
 
 def read_numbers(text: str) -> list[int]:
     """Return the numbers of a text in order."""
-    return [int(number.replace("\u202f", "")) for number in re.findall(r"\d[\d\u202f]*", text)]
+    return [int(number.replace(",", "")) for number in re.findall(r"\d[\d,]*", text)]
 
 
 @pytest.fixture

@@ -63,7 +63,7 @@ async def test_issue_names_what_to_set_in_ollama_and_clears_once_it_is_set(
     await say("hello")
 
     assert [*raised] == ["server_reads_little"]
-    assert raised["server_reads_little"]["context"] == "4\u202f096"
+    assert raised["server_reads_little"]["context"] == "4,096"
     assert raised["server_reads_little"]["suggested"] == "16384"
     assert issues(home) == {}
 

@@ -72,7 +72,11 @@ _ISSUE_BY_REASON: dict[UnavailableReason, Issue] = {
 @callback
 def async_update_window_issue(hass: HomeAssistant, agent_id: str, agent_name: str, stats: WindowStats) -> None:
     """Raise an issue if the newest exchange alone exceeds the token budget, or clear it."""
-    placeholders = {"agent": agent_name, "needed": str(stats.current_tokens), "window": str(stats.max_tokens)}
+    placeholders = {
+        "agent": agent_name,
+        "needed": format_count(stats.current_tokens, hass.config.language),
+        "window": format_count(stats.max_tokens, hass.config.language),
+    }
     async_update_issue(hass, Issue.WINDOW_TOO_SMALL, agent_id, placeholders if stats.over_budget else None)
 
 
@@ -90,7 +94,7 @@ def async_update_model_issue(hass: HomeAssistant, agent_id: str, agent_name: str
     placeholders = None
     if shortfall is not None:
         exposed = (async_should_expose(hass, CONVERSATION_DOMAIN, each) for each in hass.states.async_entity_ids())
-        placeholders = {**_format_shortfall(agent_name, shortfall), "entities": str(sum(exposed))}
+        placeholders = {**_format_shortfall(hass, agent_name, shortfall), "entities": str(sum(exposed))}
     async_update_issue(hass, Issue.MODEL_TOO_SMALL, agent_id, placeholders)
 
 
@@ -111,15 +115,15 @@ def async_update_context_issue(
     if shortfall is not None:
         # suggest a power of two, as is usual for context sizes
         suggested = str(1 << (shortfall.needed_tokens - 1).bit_length())
-        placeholders = {**_format_shortfall(agent_name, shortfall), "suggested": suggested}
+        placeholders = {**_format_shortfall(hass, agent_name, shortfall), "suggested": suggested}
     async_update_issue(hass, Issue.SERVER_CONTEXT_TOO_SMALL, agent_id, placeholders)
 
 
-def _format_shortfall(agent_name: str, shortfall: Shortfall) -> dict[str, str]:
+def _format_shortfall(hass: HomeAssistant, agent_name: str, shortfall: Shortfall) -> dict[str, str]:
     return {
         "agent": agent_name,
-        "needed": format_count(shortfall.needed_tokens),
-        "context": format_count(shortfall.context_tokens),
+        "needed": format_count(shortfall.needed_tokens, hass.config.language),
+        "context": format_count(shortfall.context_tokens, hass.config.language),
     }
 
 
@@ -135,15 +139,15 @@ def async_update_health(hass: HomeAssistant, agent_id: str, agent_name: str, wat
         full = {
             "agent": agent_name,
             "full": str(FULL_WINDOW_PERCENT),
-            "tokens": format_count(health.full_window.current_tokens),
-            "protected": format_count(health.full_window.protected_tokens),
-            "window": format_count(health.full_window.max_tokens),
+            "tokens": format_count(health.full_window.current_tokens, hass.config.language),
+            "protected": format_count(health.full_window.protected_tokens, hass.config.language),
+            "window": format_count(health.full_window.max_tokens, hass.config.language),
         }
     if health.collapse is not None:
         lost = {
             "agent": agent_name,
-            "expected": format_count(health.collapse.expected),
-            "cached": format_count(health.collapse.cached_tokens),
+            "expected": format_count(health.collapse.expected, hass.config.language),
+            "cached": format_count(health.collapse.cached_tokens, hass.config.language),
             "changed": _name_parts(hass, health.collapse.changed_parts),
         }
     async_update_issue(hass, Issue.WINDOW_STAYS_FULL, agent_id, full)

@@ -34,6 +34,16 @@ _TRADITIONAL_CHINESE_PATTERN = re.compile("hant|hk|mo|tw|yue", re.IGNORECASE)
 _FEW = range(2, 5)
 _TEENS = range(11, 15)
 
+# The signs between groups of three digits, as in CLDR. Other languages have a comma.
+_LANGUAGES_BY_SEPARATOR = {
+    ".": ("da", "de", "es", "it", "nl", "pt", "pt-BR"),
+    "\N{NO-BREAK SPACE}": ("cs", "nb", "pl", "sv", "uk"),
+    "\N{NARROW NO-BREAK SPACE}": ("fr",),
+}
+# The languages that do not group four digits.
+_UNGROUPED_LANGUAGES = ("es", "it", "pl")
+_FOUR_DIGITS_END = 10_000
+
 _MINUTE_SECONDS, _HOUR_SECONDS = 60, 60 * 60
 
 # Marks that end a sentence in several scripts, and closing characters that may follow such a mark.
@@ -62,9 +72,13 @@ def find_nearest_language(
     return next((near for each in (language, base) for near in matches(each, languages, country)), "en")
 
 
-def format_count(count: float) -> str:
-    """Return a whole number with narrow spaces between groups of digits, because "16,000" is sixteen in German."""
-    return f"{count:_.0f}".replace("_", "\u202f")
+def format_count(count: float, language: str) -> str:
+    """Return a whole number with its digits grouped as the page groups them, in the language of our texts."""
+    nearest = find_nearest_language(language, None, SPOKEN_LANGUAGES)
+    if count < _FOUR_DIGITS_END and nearest in _UNGROUPED_LANGUAGES:
+        return f"{count:.0f}"
+    separator = next((mark for mark, group in _LANGUAGES_BY_SEPARATOR.items() if nearest in group), ",")
+    return f"{count:_.0f}".replace("_", separator)
 
 
 def plural_form(language: str, count: int) -> str:

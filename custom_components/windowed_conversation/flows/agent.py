@@ -377,12 +377,12 @@ async def async_weigh_agent(agent: Agent) -> RequestWeight | None:
         return None
 
 
-def format_weight(weight: RequestWeight | None) -> dict[str, str]:
+def format_weight(weight: RequestWeight | None, language: str) -> dict[str, str]:
     """Return the parts of a weight as placeholders of a text. An unknown part is a question mark."""
     tokens = dict.fromkeys(each.name for each in dataclass_fields(RequestWeight)) if weight is None else asdict(weight)
     if weight is not None:
         tokens["facts"] = weight.facts or 0
-    return {name: _UNKNOWN if count is None else format_count(count) for name, count in tokens.items()}
+    return {name: _UNKNOWN if count is None else format_count(count, language) for name, count in tokens.items()}
 
 
 async def _async_describe_weight(agent: Agent) -> str:
@@ -392,4 +392,4 @@ async def _async_describe_weight(agent: Agent) -> str:
         return ""
     hass = agent.hass
     text = await async_get_spoken_text(hass, hass.config.language, "selector", "request_weight.options.tokens")
-    return text.format(**format_weight(weight))
+    return text.format(**format_weight(weight, hass.config.language))

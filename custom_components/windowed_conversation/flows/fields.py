@@ -103,7 +103,7 @@ async def async_set_limit_errors(hass: HomeAssistant, schema: probatio.Schema, c
     for name, selector in _iter_number_fields(schema):
         least, most = selector.config["min"], selector.config["max"]
         selector.error = template.format(
-            field=labels.get(name, name), least=format_count(least), most=format_count(most)
+            field=labels.get(name, name), least=format_count(least, language), most=format_count(most, language)
         )
 
 
