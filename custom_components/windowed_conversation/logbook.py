@@ -83,7 +83,7 @@ def _format_learning(hass: HomeAssistant, learned: Mapping[str, Any]) -> str:
     store = async_get_store(hass)
     found = [store.learned_facts[each] for each in learned["facts"] if store and each in store.learned_facts]
     if not found:
-        return _common_text(hass, "learned" if learned["facts"] else "learned_summary")
+        return _common_text(hass, "learned")
     owners, facts = {owner for owner, _ in found}, "; ".join([text for _, text in found])
     # facts of the home are about nobody
     name = owners.pop() if len(owners) == 1 else ""

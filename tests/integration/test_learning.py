@@ -635,6 +635,21 @@ async def test_reading_is_recorded_and_billed_once(
     assert record.requests[0].usage is not None
 
 
+async def test_summaries_alone_fire_no_event_that_activity_shows(
+    home: HomeAssistant, set_up: SetUpFn, say: SayFn, end: EndFn, ada: Context
+) -> None:
+    await set_up(**FACTS | {CONF_LEARNING: "summaries"})
+    events: list[Event] = async_capture_events(home, f"{DOMAIN}_learned")
+    for conversation_id in ("one", "two"):
+        await say(NUTS, conversation_id, context=ada)
+        await say(BINS, conversation_id, context=ada)
+
+    await end()
+
+    assert len(await summaries(home, ada.user_id)) == 2
+    assert events == []
+
+
 async def test_event_has_ids_and_no_text(
     home: HomeAssistant, set_up: SetUpFn, say: SayFn, end: EndFn, ada: Context
 ) -> None:

@@ -173,7 +173,6 @@ LEARNED: dict[str, tuple[dict[int, tuple[str, str]], list[int], str]] = {
     "both": ({1: NUTS, 2: BINS}, [1, 2], "learned: I cannot eat nuts; the bins go out on Friday"),
     "home": ({2: BINS}, [2], "learned: the bins go out on Friday"),
     "after a restart": ({}, [1], "learned something from a conversation"),
-    "summary": ({}, [], "summarized a conversation that ended"),
 }
 
 

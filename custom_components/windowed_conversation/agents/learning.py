@@ -120,10 +120,11 @@ class Learner:
         if agent.config.learning is not Learning.FACTS:
             data["facts"] = []
         learned, has_summary = await store.async_change(partial(_store_data, speaker, turns, data))
-        if learned or has_summary:
+        if learned:
             store.learned_facts |= learned
             ids = {"conversation_id": last.conversation, "person": last.person}
             async_fire_learned_event(agent.hass, agent.id, {**ids, "facts": [*learned], "summary": has_summary})
+        if learned or has_summary:
             agent.schedule_notify()
 
 

@@ -143,7 +143,7 @@ def async_fire_forget_event(hass: HomeAssistant, agent_id: str, conversation: st
 
 @callback
 def async_fire_learned_event(hass: HomeAssistant, agent_id: str, learned: Mapping[str, Any]) -> None:
-    """Fire the event of a conversation from which something was learned: the ids of new facts, but no text."""
+    """Fire the event of a conversation from which facts were learned: the ids of new facts, but no text."""
     hass.bus.async_fire(EVENT_LEARNED, {"entity_id": find_agent_entity_id(hass, agent_id), **learned})
 
 
