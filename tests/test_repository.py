@@ -63,7 +63,7 @@ from .repository_files import ACTIONS, ICONS, MODULES, PACKAGE, REPOSITORY, TEXT
 HIDDEN = {".ci", ".github"}
 
 # Steps that show no form of their own: they forward to another step, or create the entry immediately.
-SILENT_STEPS = {"reauth", "local", "openai", "gemini", "anthropic"}
+SILENT_STEPS = {"reauth", "openai", "gemini", "anthropic"}
 SILENT_AGENT_STEPS = {"user", "reconfigure"}
 SILENT_REPAIR_STEPS = {"delete", "keep", "settings"}
 # Abort reasons raised by Home Assistant, in `homeassistant.config_entries.ConfigFlow._async_abort_entries_match`.

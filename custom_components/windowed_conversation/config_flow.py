@@ -88,9 +88,11 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=const.DOMAIN):
         return self.async_show_menu(step_id="user", menu_options=[*_PROVIDER_BY_STEP, "local"])
 
     async def async_step_local(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
-        """Add an account without a model, which needs no input."""
+        """Add an account without a model, which needs only a confirmation."""
         account = {const.CONF_PROVIDER: const.PROVIDER_NONE}
         self._async_abort_entries_match(account)
+        if user_input is None:
+            return self.async_show_form(step_id="local", data_schema=probatio.Schema({}))
         return self._add_account("Home Assistant", account, suggest_agent_name(self.hass, account, ""), {})
 
     async def _async_add_account(self, provider: str, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:

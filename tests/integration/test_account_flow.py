@@ -57,13 +57,13 @@ async def test_days_that_the_form_of_the_first_agent_names_are_those_of_an_accou
     assert form["description_placeholders"] == {"memory_days": "90", "assistant": "Home Assistant"}
 
 
-async def test_agent_without_a_model_remembers_facts_as_the_menu_says(
+async def test_agent_without_a_model_remembers_facts_as_the_form_says(
     home: HomeAssistant, entry_without_model: MockConfigEntry, say: SayFn
 ) -> None:
     await say("remember that the bins go out on Friday")
 
     assert [fact.text for fact in await list_facts(home)] == ["the bins go out on Friday"]
-    assert "facts" in TEXTS["config"]["step"]["user"]["menu_option_descriptions"]["local"]
+    assert "facts" in TEXTS["config"]["step"]["local"]["description"]
 
 
 async def test_server_form_suggests_no_address_and_has_examples(server_form: Submit) -> None:
@@ -315,8 +315,12 @@ async def test_model_that_does_not_answer_in_time_can_be_tried_again(
     assert (await server_form(name="Ada", model="scripted"))["type"] is FlowResultType.CREATE_ENTRY
 
 
-async def test_account_without_a_model_needs_nothing(home: HomeAssistant) -> None:
-    made = (await open_account(home, "local")).shown
+async def test_account_without_a_model_is_added_after_a_confirmation(home: HomeAssistant) -> None:
+    confirm = await open_account(home, "local")
+    assert (confirm.shown["type"], confirm.shown["step_id"]) == (FlowResultType.FORM, "local")
+    assert home.config_entries.async_entries(DOMAIN) == []
+
+    made = await confirm()
     await home.async_block_till_done()
 
     assert made["type"] is FlowResultType.CREATE_ENTRY
