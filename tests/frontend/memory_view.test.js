@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import {
+  describeLoss,
   describeOrigin,
   describeRetention,
   filterFacts,
@@ -63,6 +64,23 @@ test("a fact says where it came from and whose it is", () => {
   assert.equal(describeOrigin(makeContext(), FACT), "memory.from_said|Jan 30, 2026 memory.of_person|Anna");
 });
 
+test("a fact that is sent with every question is not called unused", () => {
+  const data = { ...DATA, facts: [{ ...FACT, in_profile: true }] };
+  const text = collectText(view.render(makeContext(), { view: "memory" }, data));
+  assert.deepEqual([text.includes("memory.in_profile"), text.includes("memory.not_used")], [true, false]);
+});
+
+test("a fact that was used and is sent with every question says both", () => {
+  const data = { ...DATA, facts: [{ ...FACT, in_profile: true, last_used: FACT.time }] };
+  const text = collectText(view.render(makeContext(), { view: "memory" }, data)).join(" ");
+  assert.match(text, /memory\.last_used\|Jan 30, 2026.* memory\.in_profile/);
+});
+
+test("a fact that is neither used nor sent says so", () => {
+  const text = collectText(view.render(makeContext(), { view: "memory" }, DATA));
+  assert.ok(text.includes("memory.not_used"));
+});
+
 test("a fact that was stated often says so", () => {
   assert.match(describeOrigin(makeContext(), { ...FACT, tellings: 3 }), /memory.told_often\|3\|Jan 31, 2026$/);
 });
@@ -92,6 +110,16 @@ test("nothing is forgotten if the preview was cancelled", async () => {
   const context = makeContext({ forget: ALL_PREVIEWED }, { confirm: async () => false });
   await findButton(view.render(context, { view: "memory" }, DATA), "memory.forget_this|I like tea").props.onclick();
   assert.deepEqual(context.calls, [["forget", { ids: ["fact:7"], dry_run: true }]]);
+});
+
+test("a preview names only what is lost", () => {
+  const what = "memory.lost_facts|1, memory.lost_turns|2, and memory.lost_exchanges|2";
+  assert.equal(describeLoss(makeContext(), ALL_PREVIEWED), `memory.preview|${what}`);
+});
+
+test("a preview of nothing says that nothing is known", () => {
+  const preview = { facts: 0, turns: 0, summaries: 0, exchanges: 0 };
+  assert.equal(describeLoss(makeContext(), preview), "memory.none_own");
 });
 
 test("a preview lists the texts and counts the rest", () => {

@@ -57,6 +57,16 @@ export function formatMoney(hass, value, currency = "USD") {
 }
 
 /**
+ * Return a list as text, with "and" before its last part.
+ *
+ * @param {Profile} hass
+ * @param {string[]} parts
+ */
+export function formatList(hass, parts) {
+  return new Intl.ListFormat(findLanguage(hass), { type: "conjunction" }).format(parts);
+}
+
+/**
  * Return a duration in the two largest of days, hours, minutes and seconds, or below a second in milliseconds.
  *
  * @param {Profile} hass

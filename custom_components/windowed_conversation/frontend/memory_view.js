@@ -2,7 +2,7 @@
  * What memory knows about the user, who can hear it, and how long things are kept. Everybody can correct and delete it.
  */
 
-import { formatDay, formatNumber, formatTime } from "./format.js";
+import { formatDay, formatList, formatNumber, formatTime } from "./format.js";
 import { h } from "./html.js";
 import { redraw } from "./parts.js";
 
@@ -138,12 +138,7 @@ function renderFact(context, fact) {
     h("p", { class: "small", key: "hearers" }, t(fact.private ? "memory.only_me" : "memory.everyone")),
     h("p", { class: "quiet small", key: "origin" }, describeOrigin(context, fact)),
     fact.quote && h("p", { class: "quiet small", key: "quote", dir: "auto" }, t("memory.quote", { quote: fact.quote })),
-    h(
-      "p",
-      { class: "quiet small", key: "use" },
-      fact.last_used ? t("memory.last_used", { time: formatTime(context.hass, fact.last_used) }) : t("memory.not_used"),
-      fact.in_profile && ` ${t("memory.in_profile")}`,
-    ),
+    h("p", { class: "quiet small", key: "use" }, describeUse(context, fact)),
     h(
       "div",
       { class: "row", key: "buttons" },
@@ -163,6 +158,20 @@ function renderFact(context, fact) {
       ),
     ),
   ];
+}
+
+/**
+ * Return when a fact was used, and whether it is sent with every question, in sentences.
+ *
+ * @param {Context} context
+ * @param {Fact} fact
+ */
+function describeUse({ hass, t }, { last_used: lastUsed, in_profile: isSentAlways }) {
+  const sentences = [
+    lastUsed && t("memory.last_used", { time: formatTime(hass, lastUsed) }),
+    isSentAlways && t("memory.in_profile"),
+  ].filter(Boolean);
+  return sentences.join(" ") || t("memory.not_used");
 }
 
 /**
@@ -252,7 +261,7 @@ async function forget(context, conditions, title) {
   }
   const isSure = await context.confirm({
     title,
-    text: context.t("memory.preview", countLost(context, preview)),
+    text: describeLoss(context, preview),
     content: renderPreview(context, preview),
     confirm: context.t("conversation.forget"),
     isDangerous: true,
@@ -261,17 +270,23 @@ async function forget(context, conditions, title) {
 }
 
 /**
+ * Return what would be deleted as a sentence, without the kinds of which there is nothing.
+ *
  * @param {Context} context
  * @param {Preview} preview
  */
-function countLost({ hass }, { facts, turns, summaries, exchanges }) {
-  const number = (/** @type {number} */ value) => formatNumber(hass, value);
-  return {
-    facts: number(facts),
-    turns: number(turns),
-    summaries: number(summaries),
-    exchanges: number(exchanges),
-  };
+export function describeLoss({ hass, t }, { facts, turns, summaries, exchanges }) {
+  /** @type {[string, number][]} */
+  const counts = [
+    ["memory.lost_facts", facts],
+    ["memory.lost_turns", turns],
+    ["memory.lost_summaries", summaries],
+    ["memory.lost_exchanges", exchanges],
+  ];
+  const parts = counts
+    .filter(([, count]) => count > 0)
+    .map(([key, count]) => t(key, { count: formatNumber(hass, count) }));
+  return parts.length ? t("memory.preview", { what: formatList(hass, parts) }) : t("memory.none_own");
 }
 
 /**
