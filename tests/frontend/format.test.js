@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import {
+  chooseMoneyDigits,
   formatBytes,
   formatDay,
   formatDuration,
@@ -40,6 +41,16 @@ test("a share is percent", () => {
 test("the cost of a turn keeps its digits", () => {
   assert.equal(formatMoney(PROFILE, 0.0012), "$0.0012");
   assert.equal(formatMoney(PROFILE, 12.3456), "$12.35");
+});
+
+test("amounts of money in one column have the same number of digits", () => {
+  const digits = chooseMoneyDigits([0.014, null, 0.0191, 2, 0]);
+  const column = [0.014, 0.0191, 2, 0].map((value) => formatMoney(PROFILE, value, "USD", digits));
+  assert.deepEqual(column, ["$0.0140", "$0.0191", "$2.0000", "$0.0000"]);
+});
+
+test("amounts of at least one have two digits in a column", () => {
+  assert.equal(chooseMoneyDigits([1, 12.3456, 0, null]), 2);
 });
 
 test("a duration has its two largest units", () => {

@@ -2,7 +2,7 @@
  * What the turns of the record cost, by day, person and agent.
  */
 
-import { formatDay, formatMoney, formatNumber } from "./format.js";
+import { chooseMoneyDigits, formatDay, formatMoney, formatNumber } from "./format.js";
 import { h } from "./html.js";
 import { renderBar, renderPairs, renderSelect, renderTable } from "./parts.js";
 
@@ -170,6 +170,7 @@ function renderTotal({ hass, t }, sum, currency) {
 function renderSums({ hass, t }, [title, label], sums, getName, currency) {
   const number = (/** @type {number} */ value) => formatNumber(hass, value);
   const shares = shareSums(sums);
+  const digits = chooseMoneyDigits(sums.map((sum) => sum.cost));
   const columns = [
     { label },
     { label: t("turns.cost"), isNumber: true },
@@ -182,7 +183,7 @@ function renderSums({ hass, t }, [title, label], sums, getName, currency) {
     key: sum.name ?? "",
     cells: [
       [getName(sum.name), renderBar(shares[place] ?? 0)],
-      formatMoney(hass, sum.cost, currency),
+      formatMoney(hass, sum.cost, currency, digits),
       number(sum.turns),
       number(sum.input),
       number(sum.cached),

@@ -40,18 +40,27 @@ export function formatShare(hass, share) {
 }
 
 /**
- * Return an amount of money, with enough digits for the cost of a single turn.
+ * Return the number of decimals for amounts of money in one column: enough for the cost of a single turn.
+ *
+ * @param {(number | null | undefined)[]} values
+ */
+export function chooseMoneyDigits(values) {
+  return values.some((value) => value && Math.abs(value) < 1) ? 4 : 2;
+}
+
+/**
+ * Return an amount of money.
  *
  * @param {Profile} hass
  * @param {number | null | undefined} value
  * @param {string} [currency]
+ * @param {number} [digits] the number of decimals
  */
-export function formatMoney(hass, value, currency = "USD") {
-  const digits = value && Math.abs(value) < 1 ? 4 : 2;
+export function formatMoney(hass, value, currency = "USD", digits = chooseMoneyDigits([value])) {
   return formatNumber(hass, value, {
     style: "currency",
     currency,
-    minimumFractionDigits: 2,
+    minimumFractionDigits: digits,
     maximumFractionDigits: digits,
   });
 }

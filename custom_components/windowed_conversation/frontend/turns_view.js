@@ -2,7 +2,7 @@
  * The record of turns as a table, with filters in the address.
  */
 
-import { formatDuration, formatMoney, formatNumber } from "./format.js";
+import { chooseMoneyDigits, formatDuration, formatMoney, formatNumber } from "./format.js";
 import { h } from "./html.js";
 import {
   describeReason,
@@ -105,6 +105,7 @@ export async function loadMore(context, state, data) {
 function render(context, state, data) {
   const { t } = context;
   const more = () => loadMore(context, state, data);
+  const digits = chooseMoneyDigits(data.turns.map((turn) => turn.cost));
   return h(
     "section",
     { class: "card" },
@@ -114,7 +115,7 @@ function render(context, state, data) {
       ? renderTable(
           t("panel.tab_turns"),
           listColumns(context),
-          data.turns.map((turn) => ({ key: turn.turn_id, cells: renderCells(context, turn, data.errors) })),
+          data.turns.map((turn) => ({ key: turn.turn_id, cells: renderCells(context, turn, data.errors, digits) })),
         )
       : h("p", null, t("turns.none")),
     data.next && h("button", { type: "button", onclick: more }, t("turns.more")),
@@ -185,8 +186,9 @@ function listColumns({ t }) {
  * @param {Context} context
  * @param {any} turn
  * @param {import("./parts.js").Errors} errors
+ * @param {number} digits the decimals of a cost
  */
-function renderCells(context, turn, errors) {
+function renderCells(context, turn, errors, digits) {
   const { hass, label, t } = context;
   const { input = 0, cached = 0, output = 0 } = turn.usage ?? {};
   const number = (/** @type {number} */ value) => (turn.requests ? formatNumber(hass, value) : NOTHING);
@@ -203,7 +205,7 @@ function renderCells(context, turn, errors) {
     number(input),
     number(cached),
     number(output),
-    formatMoney(hass, turn.cost),
+    formatMoney(hass, turn.cost, undefined, digits),
     describeEnd(context, turn, errors),
   ];
 }
