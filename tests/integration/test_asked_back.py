@@ -39,6 +39,25 @@ ME = {
     "sv": "glöm allt om mig",
 }
 
+EVERYTHING = {
+    "cs": ("zapomeň všechno", "zapomeň prosím všechno"),
+    "da": ("glem alt", "glem venligst alt"),
+    "de": ("vergiss alles", "vergiss bitte alles", "kannst du alles vergessen"),
+    "en": ("forget everything", "please forget everything", "can you forget everything?"),
+    "es": ("olvida todo", "olvídate de todo"),
+    "fr": ("oublie tout", "oublie tout s'il te plaît"),
+    "it": ("dimentica tutto", "dimentica tutto per favore"),
+    "ja": ("全部忘れて", "すべて忘れてください"),
+    "nb": ("glem alt", "glem alt sammen"),
+    "nl": ("vergeet alles", "vergeet alsjeblieft alles"),
+    "pl": ("zapomnij wszystko", "proszę zapomnieć wszystko"),
+    "pt": ("esquece tudo", "esqueça tudo"),
+    "pt-BR": ("esquece tudo", "esqueça tudo, por favor"),
+    "sv": ("glöm allt", "glöm bort allt"),
+    "uk": ("забудь усе", "забудь, будь ласка, все"),  # noqa: RUF001 - Cyrillic
+    "zh-Hans": ("忘掉一切", "把所有记忆都忘了"),
+}
+
 type AddPerson = Callable[[], Awaitable[Context]]
 
 
@@ -86,6 +105,20 @@ async def test_everything_about_oneself_is_gone_after_a_yes_in_ten_languages(
             assert "2" in get_speech(question)
             assert (before, await count_facts(home, anna)) == (2, 0)
             assert not answer.continue_conversation
+
+
+async def test_everything_is_everything_about_oneself_in_sixteen_languages(
+    home: HomeAssistant, add_person: AddPerson, say: SayFn, subtests: pytest.Subtests
+) -> None:
+    for language, request in [(language, each) for language, requests in EVERYTHING.items() for each in requests]:
+        with subtests.test(language, request=request):
+            anna = await add_person()
+
+            question = await say(request, request, context=anna, language=language)
+
+            assert question.continue_conversation
+            assert "2" in get_speech(question)
+            assert await count_facts(home, anna) == 2
 
 
 async def test_question_says_how_much_it_is(add_person: AddPerson, say: SayFn) -> None:
