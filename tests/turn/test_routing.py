@@ -10,6 +10,7 @@ from custom_components.windowed_conversation.turn.routing import (
     RoutingMode,
     decide_first_route,
     expects_reply,
+    is_echo,
 )
 from custom_components.windowed_conversation.window import Message, ToolCall
 
@@ -57,3 +58,25 @@ def test_first_choice(routing: RoutingMode, text: str, route: Route, reason: Rou
 )
 def test_agent_waits_for_an_answer_to_its_own_question(last: Message, asks: bool) -> None:
     assert expects_reply(last, NOW) is asks
+
+
+ECHOES = (
+    ("turned on the kitchen light", "Turned on the kitchen light.", True),
+    ("shall I turn it off again", "It is still on. Shall I turn it off again?", True),
+    ("It is still on, shall I turn it off again?", "It is still on. Shall I turn it off again?", True),
+    ("厨房的灯已经打开了", "好的。厨房的灯已经打开了。", True),
+    ("turn on the kitchen light", "Turned on the kitchen light.", False),
+    ("turn on the kitchen light", "Shall I turn on the kitchen light?", False),
+    ("turn on the kitchen light", "You can say: turn on the kitchen light.", False),
+    ("it is still on", "It is still on. Shall I turn it off again?", False),
+    ("kitchen light", "Which one? Kitchen light?", False),
+    ("yes", "Yes?", False),
+    ("5 degrees in the living room", "It is 21.5 degrees in the living room.", False),
+    ("turned on the kitchen light and what now", "Turned on the kitchen light.", False),
+    ("厨房的灯", "好的。厨房的灯。", False),
+    ("", "", False),
+)
+
+
+def test_echo_has_the_words_of_the_last_whole_sentences() -> None:
+    assert [is_echo(text, answer) for text, answer, _ in ECHOES] == [expected for *_, expected in ECHOES]

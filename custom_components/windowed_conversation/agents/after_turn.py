@@ -4,6 +4,7 @@
 steps run in the order of the turns of a window, before any other code uses that window.
 """
 
+from collections.abc import Callable
 from functools import partial
 import logging
 import math
@@ -18,8 +19,9 @@ from ..memory import PastTurn
 from ..providers import CONNECTION_ERRORS
 from ..turn.context import extract_user_text
 from ..turn.limits import find_window_shortfall
-from ..turn.routing import Route, Scope
+from ..turn.routing import Route, RouteReason, Scope
 from ..turn.speaker import is_about_speaker
+from ..turn.state import Turn
 from ..window import QUESTION, Message
 from .agent import Agent, async_notify_servers
 from .conversation_turn import ConversationTurn
@@ -41,9 +43,16 @@ def defer_steps(turn: ConversationTurn) -> None:
     """Defer the steps that apply to the turn until its answer is sent."""
     agent, state = turn.current_agent, turn.state
     asked_nobody = state.last_agent_id is None and state.error is None
-    steps = STEPS_AFTER_INTERRUPTION if state.interruption is not None else STEPS
-    applied = [partial(step, agent, turn) for step in steps if not (asked_nobody and step in _STEPS_IF_MODEL_ASKED)]
+    applied = [
+        partial(step, agent, turn) for step in _get_steps(state) if not (asked_nobody and step in _STEPS_IF_MODEL_ASKED)
+    ]
     agent.defer_work(turn.window_key, *applied)
+
+
+def _get_steps(state: Turn) -> tuple[Callable[[Agent, ConversationTurn], None], ...]:
+    if state.interruption is not None:
+        return STEPS_AFTER_INTERRUPTION
+    return STEPS_AFTER_ECHO if state.decision.reason is RouteReason.ECHO else STEPS
 
 
 def read_window(agent: Agent, turn: ConversationTurn) -> None:
@@ -155,6 +164,9 @@ STEPS = (
 
 # These steps are skipped after a turn in which no agent was asked.
 _STEPS_IF_MODEL_ASKED = frozenset({notify_servers, log_error, store_in_memory, start_summary})
+
+# Nobody has spoken, so an echo is not counted as a turn.
+STEPS_AFTER_ECHO = (read_window, fire_events, log_turn, async_record_turn)
 
 STEPS_AFTER_INTERRUPTION = (read_window, count_interrupted_turn, log_turn, async_record_turn, look_up_cost)
 

@@ -28,13 +28,23 @@ from ..bridge.memory_answers import are_sentences_loaded, async_load_sentences
 from ..bridge.persons import async_find_speaker, async_get_device_owners
 from ..bridge.turn_report import async_trace_turn, build_answer_attributes
 from ..turn.errors import ConversationBusy, IdTooLong
-from ..turn.routing import Route, RouteReason, RoutingMode, Situation, build_window_key, check_id, decide_first_route
+from ..turn.routing import (
+    Route,
+    RouteDecision,
+    RouteReason,
+    RoutingMode,
+    Situation,
+    build_window_key,
+    check_id,
+    decide_first_route,
+)
 from ..turn.state import LocalMessagesBuilder, Turn, TurnCallbacks
 from ..turn.turn import run_turn
 from ..window import WindowBusy, WindowError
 from .after_turn import defer_steps
 from .agent import Agent, async_learn_usage
 from .conversation_turn import ConversationTurn, async_build_question, build_memory_answerer
+from .echo import SpokenAnswer, async_record_spoken_answer, async_take_echoed_answer
 from .hand_over import PipelineTurn, async_end_hand_overs
 from .live_context import NO_METRICS
 from .store import async_get_store
@@ -126,19 +136,19 @@ async def _async_answer_pipeline(
 
 async def async_answer(turn: ConversationTurn) -> ConversationResult:
     """Run a turn and return its result. An unexpected exception also becomes a spoken answer."""
-    llm_api = turn.chat_log.llm_api
+    llm_api, hass, user_input = turn.chat_log.llm_api, turn.agent.hass, turn.user_input
+    echoed = async_take_echoed_answer(hass, user_input.satellite_id, turn.speaker.text)
     try:
         _record_pipeline_answers(turn)
-        turn.dialog.take_last_answer()
         state = turn.state = Turn(
             turn.window,
             turn.speaker.text,
-            decide_first_route(turn.agent.config.routing, turn.speaker.text),
+            _decide_route(turn, is_echo=echoed is not None),
             turn.agent.config.limits,
             turn.reply,
             _build_handlers(turn),
             # the chat dialog shows Markdown
-            is_spoken=turn.user_input.satellite_id is not None,
+            is_spoken=user_input.satellite_id is not None,
         )
         if turn.is_in_background:
             state.move_to_background()
@@ -146,28 +156,52 @@ async def async_answer(turn: ConversationTurn) -> ConversationResult:
             await run_turn(state)
         finally:
             sizes = turn.live_context.metrics if turn.live_context else NO_METRICS
-            turn.attributes = {**build_answer_attributes(turn.agent.hass, state), **sizes, "turn_id": turn.record_id}
+            turn.attributes = {**build_answer_attributes(hass, state), **sizes, "turn_id": turn.record_id}
             async_trace_turn(state, turn.attributes, turn.window.stats())
             defer_steps(turn)
-        if state.decision.route is Route.LOCAL and turn.intents is not None and turn.intents.response is not None:
-            response, log = turn.intents.response, turn.chat_log
-            if turn.reply.is_being_spoken:
-                turn.reply.speak(turn.intents.answer_text)
-            return ConversationResult(response, log.conversation_id, continue_conversation=turn.intents.asks)
-        if state.error is not None:
-            return await _async_build_failure_result(turn, state.error, state.sent_text)
-        # the result is made of the last content, so the sources come after it
-        result = conversation.async_get_result_from_chat_log(turn.user_input, turn.chat_log)
-        if state.sources:
-            await turn.reply.add_sources(state.sources)
+        result = await _async_build_result(turn) if echoed is None else _build_echo_result(turn, echoed)
     except Exception as err:  # noqa: BLE001 - no error is answered with silence
         log_fault(_LOGGER, _FAULT_MESSAGE, err)
-        return await _async_build_failure_result(turn, err, turn.reply.text)
-    else:
-        return result
+        result = await _async_build_failure_result(turn, err, turn.reply.text)
     finally:
         # other agents use the chat log as well, so restore the tools that it had
         turn.chat_log.llm_api = llm_api
+    if not turn.is_in_background:
+        async_record_spoken_answer(hass, user_input, result)
+    return result
+
+
+def _decide_route(turn: ConversationTurn, *, is_echo: bool) -> RouteDecision:
+    """Return the first route. The last answer of memory is taken by the next input that is no echo."""
+    if is_echo:
+        return RouteDecision(Route.LOCAL, RouteReason.ECHO)
+    turn.dialog.take_last_answer()
+    return decide_first_route(turn.agent.config.routing, turn.speaker.text)
+
+
+def _build_echo_result(turn: ConversationTurn, echoed: SpokenAnswer) -> ConversationResult:
+    """Return a silent result, as Home Assistant's "never mind" has. After a question, the satellite listens again."""
+    turn.reply.add_answer("")
+    response = IntentResponse(turn.user_input.language)
+    response.async_set_speech("")
+    return ConversationResult(response, turn.chat_log.conversation_id, continue_conversation=echoed.is_question)
+
+
+async def _async_build_result(turn: ConversationTurn) -> ConversationResult:
+    """Return the result of a turn that has ended."""
+    state, log = turn.state, turn.chat_log
+    if state.decision.route is Route.LOCAL and turn.intents is not None and turn.intents.response is not None:
+        response = turn.intents.response
+        if turn.reply.is_being_spoken:
+            turn.reply.speak(turn.intents.answer_text)
+        return ConversationResult(response, log.conversation_id, continue_conversation=turn.intents.asks)
+    if state.error is not None:
+        return await _async_build_failure_result(turn, state.error, state.sent_text)
+    # the result is made of the last content, so the sources come after it
+    result = conversation.async_get_result_from_chat_log(turn.user_input, log)
+    if state.sources:
+        await turn.reply.add_sources(state.sources)
+    return result
 
 
 def _record_pipeline_answers(turn: ConversationTurn) -> None:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 import re
+import unicodedata
 
 from ..providers import (
     AuthError,
@@ -42,6 +43,13 @@ MAX_COMMAND_CHARS = 500
 _MAX_ITEM_WORDS = 3
 _MAX_ITEM_CHARS = 30
 
+# Fewer words are not an echo: a user may confirm "The kitchen light?" with the same words, or repeat a command.
+_MIN_ECHO_WORDS = 5
+
+# A colon does not end a sentence here: "You can say: turn on the light in the kitchen" invites to repeat the rest.
+_SENTENCE_END_PATTERN = re.compile(r"[.!?…؟۔।॥](?=\s)|[。！？]")  # noqa: RUF001 - of several scripts
+# Chinese, Japanese and Korean, of which two characters count as a word.
+_WIDE_CHARACTERS = frozenset("WF")
 _LIST_REFERENCE_PATTERN = re.compile(r"\{[^{}]*\}")
 _OPTIONAL_PART_PATTERN = re.compile(r"\[[^\[\]]*\]")
 _WORD_PATTERN = re.compile(r"\w+")
@@ -133,6 +141,8 @@ class RouteReason(StrEnum):
     ANSWERS_QUESTION = "answers_question"
     MODEL_ONLY = "model_only"
     LOCAL_ONLY = "local_only"
+    # a satellite has heard its own answer: see `is_echo`
+    ECHO = "echo"
     TOO_LONG = "too_long_for_local"
     # Home Assistant matched the sentence, but probably misunderstood it: see `bridge.local_intents`
     UNKNOWN_PLACE = "unknown_place"
@@ -259,6 +269,32 @@ def has_no_required_word(template: str) -> bool:
 def is_question(text: str) -> bool:
     """Return whether the text contains a question mark of any script."""
     return bool(_QUESTION_MARK_PATTERN.search(text))
+
+
+def is_echo(text: str, answer: str) -> bool:
+    """Return whether an input has exactly the words of an answer, or of its last whole sentences.
+
+    Nothing less is an echo: after "Shall I turn on the light in the kitchen?", a user may say "turn on the light in the
+    kitchen".
+    """
+    heard = _join_letters(text)
+    if _count_words(text) < _MIN_ECHO_WORDS or not _join_letters(answer).endswith(heard):
+        return False
+    starts = (0, *[end.end() for end in _SENTENCE_END_PATTERN.finditer(answer)])
+    return any(_join_letters(answer[start:]) == heard for start in starts)
+
+
+def _count_words(text: str) -> int:
+    """Return the number of words in a text. Where words have no spaces between them, two characters are one."""
+    wide = sum(unicodedata.east_asian_width(each) in _WIDE_CHARACTERS for each in text if each.isalnum())
+    return (wide + 1) // 2 + sum(
+        unicodedata.east_asian_width(each[0]) not in _WIDE_CHARACTERS for each in _WORD_PATTERN.findall(text)
+    )
+
+
+def _join_letters(text: str) -> str:
+    """Return the letters and digits of a text in one case, without spaces and punctuation."""
+    return "".join(filter(str.isalnum, text.casefold()))
 
 
 def have_same_words(one: str, other: str) -> bool:

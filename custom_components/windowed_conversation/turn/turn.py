@@ -308,6 +308,8 @@ async def run_turn(turn: Turn) -> None:
 async def _answer_turn(turn: Turn) -> None:
     if not turn.text:
         raise EmptyInput("the input is blank")
+    if turn.decision.reason is RouteReason.ECHO:
+        return
     if turn.decision.route is Route.LOCAL:
         now = time.time()
         answer = await turn.callbacks.answer_locally(build_situation(turn.window, now))
