@@ -5,15 +5,15 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
-from homeassistant.const import CONF_MODEL, EVENT_HOMEASSISTANT_STOP, Platform
-from homeassistant.core import Event, HomeAssistant, callback
+from homeassistant.const import CONF_MODEL, EVENT_HOMEASSISTANT_STARTED, EVENT_HOMEASSISTANT_STOP, Platform
+from homeassistant.core import CoreState, Event, HomeAssistant, callback
 from homeassistant.exceptions import ConfigEntryError
 from homeassistant.helpers import config_validation as cv, llm
 from homeassistant.helpers.event import async_track_time_interval
 from homeassistant.helpers.typing import ConfigType
 
 from .agents.actions import ACTIONS
-from .agents.agent import AccountConfigEntry, AccountData
+from .agents.agent import AccountConfigEntry, AccountData, async_loaded_agents
 from .agents.config import AgentConfig
 from .agents.forgetting import async_forget_removed_owners, async_track_user_removal
 from .agents.issues import async_clear_issues, async_review_windows
@@ -23,6 +23,7 @@ from .agents.store import async_get_store, async_start_store
 from .bridge.account import async_create_provider
 from .bridge.errors import build_translated_error, describe_error
 from .bridge.home_states import async_acquire_home_states
+from .bridge.local_intents import async_prepare_first_command
 from .bridge.memory_answers import async_load_sentences
 from .bridge.memory_tools import MemoryAPI
 from .bridge.overview import async_acquire_overview
@@ -30,6 +31,7 @@ from .bridge.persons import async_copy_device_owners
 from .const import CONF_PROVIDER, DOMAIN, PROVIDER_NONE
 from .page import async_register_commands, async_register_page
 from .providers import Provider, ProviderError
+from .turn.routing import RoutingMode
 
 CONFIG_SCHEMA = cv.config_entry_only_config_schema(DOMAIN)
 
@@ -50,7 +52,16 @@ async def async_setup(hass: HomeAssistant, config: ConfigType) -> bool:
     llm.async_register_api(hass, MemoryAPI(hass, partial(async_get_store, hass)))
     async_register_commands(hass)
     await async_register_page(hass)
+    if hass.state is not CoreState.running:
+        hass.bus.async_listen_once(EVENT_HOMEASSISTANT_STARTED, partial(_async_prepare_first_command, hass))
     return True
+
+
+@callback
+def _async_prepare_first_command(hass: HomeAssistant, _event: Event) -> None:
+    """Make the first local command as fast as later ones, if any agent answers locally."""
+    if any(agent.config.routing is not RoutingMode.MODEL_ONLY for agent in async_loaded_agents(hass)):
+        hass.async_create_background_task(async_prepare_first_command(hass), "prepare the first command")
 
 
 async def async_setup_entry(hass: HomeAssistant, entry: AccountConfigEntry) -> bool:

@@ -17,7 +17,7 @@ from homeassistant.components.homeassistant.exposed_entities import async_listen
 from homeassistant.components.intent import async_device_supports_timers
 from homeassistant.components.intent.const import TIMER_DATA
 from homeassistant.const import ATTR_ENTITY_ID, STATE_UNAVAILABLE, Platform
-from homeassistant.core import CALLBACK_TYPE, Event, HomeAssistant, callback
+from homeassistant.core import CALLBACK_TYPE, Context, Event, HomeAssistant, callback
 from homeassistant.exceptions import HomeAssistantError
 from homeassistant.helpers import (
     area_registry as ar,
@@ -29,6 +29,7 @@ from homeassistant.helpers import (
 from homeassistant.helpers.debounce import Debouncer
 from homeassistant.helpers.intent import INTENT_NEVERMIND, IntentResponse, IntentResponseErrorCode, IntentResponseType
 
+from ..const import DOMAIN
 from ..turn import routing
 from ..turn.errors import LocalAnswerFailed
 from ..turn.routing import WRONG_MATCH_REASONS, RouteReason, Situation
@@ -273,6 +274,16 @@ async def async_prepare_sentences(hass: HomeAssistant, language: str | None = No
     own_agent = async_get_agent(hass)
     if own_agent is not None:
         await own_agent.async_prepare(language)
+
+
+async def async_prepare_first_command(hass: HomeAssistant) -> None:
+    """Do what else the first command would wait for: parse all sentences of the home's language in the executor."""
+    await async_prepare_sentences(hass)
+    recognize = getattr(async_get_agent(hass), "async_recognize_intent", None)
+    if recognize is not None:
+        # sentences are parsed when a text is first compared with them, and any text is
+        nothing = ConversationInput("", Context(), None, None, None, hass.config.language, DOMAIN)
+        await recognize(nothing, strict_intents_only=True)
 
 
 @callback
