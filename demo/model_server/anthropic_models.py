@@ -32,8 +32,8 @@ _CAPABILITIES: dict[str, Any] = {
     },
     "image_input": _SUPPORTED,
     "pdf_input": _SUPPORTED,
-    "server_tools": {**_UNSUPPORTED, "code_execution": _UNSUPPORTED, "web_search": _UNSUPPORTED},
-    "structured_outputs": _UNSUPPORTED,
+    "server_tools": {**_SUPPORTED, "code_execution": _UNSUPPORTED, "web_search": _SUPPORTED},
+    "structured_outputs": _SUPPORTED,
     "thinking": {
         **_SUPPORTED,
         "types": {"adaptive": _SUPPORTED, "between_tools": _SUPPORTED, "disabled": _SUPPORTED, "enabled": _SUPPORTED},

@@ -31,7 +31,9 @@ from custom_components.windowed_conversation.const import (
     PROVIDER_OPENAI,
     PROVIDER_OPENAI_CHAT,
 )
+from custom_components.windowed_conversation.providers.models import ReasoningStyle
 from demo.model_server import ModelServer
+from demo.model_server.anthropic_models import OUTPUT_TOKENS
 
 from .conftest import SayFn, SetUpFn, get_speech
 from .dashboard import PipelineClient, ending, streamed
@@ -282,3 +284,13 @@ async def test_first_goes_on_with_what_the_second_answered(
             assert get_speech(await say("what is my name?")) == "Your name is Ada."
             assert model_server.requests[-1].violations == []
             assert second_server.requests == []
+
+
+async def test_models_of_anthropic_have_the_capabilities_that_the_server_lists(set_up_first: SetUpFirst) -> None:
+    entry = await set_up_first("anthropic")
+
+    (agent,) = entry.runtime_data.agents.values()
+
+    # its family has a thinking budget, but the scripted server lists adaptive thinking
+    assert agent.model.profile.reasoning is ReasoningStyle.ADAPTIVE
+    assert agent.model.profile.output_tokens == OUTPUT_TOKENS

@@ -162,7 +162,7 @@ class ModelUsage(NamedTuple):
 async def async_model_profile(
     hass: HomeAssistant, vendor: Vendor | None, family: str, name: str, models: Sequence[ListedModel]
 ) -> ModelProfile:
-    """Return the profile of a model, with the token limits that the provider's model list has for `name`.
+    """Return the profile of a model, with the limits and capabilities that the provider's model list has for `name`.
 
     `family` is the same as `name`, except on Azure, where it is the model that the user has entered for the deployment.
     """
@@ -172,7 +172,9 @@ async def async_model_profile(
     if context is None and vendor is not None:
         prices = await _async_import_prices(hass)
         context = await hass.async_add_executor_job(prices.find_context_tokens, vendor, family)
-    return replace(profile, context_tokens=context, output_tokens=listed.output_tokens if listed else None)
+    if listed is None:
+        return replace(profile, context_tokens=context)
+    return listed.capabilities.apply_to(replace(profile, context_tokens=context, output_tokens=listed.output_tokens))
 
 
 async def async_calculate_cost(hass: HomeAssistant, usages: Collection[ModelUsage]) -> Decimal | None:

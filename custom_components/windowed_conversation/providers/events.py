@@ -9,7 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from ..window import Attachment, Message, Role, ToolCall, format_tool_definition
 from .json_values import drop_non_finite
-from .models import UNKNOWN_MODEL, Effort, ModelProfile
+from .models import UNKNOWN_MODEL, Effort, ModelCapabilities, ModelProfile
 
 # The fingerprint of Ollama servers, the first part of `AnswerDone.server_identity`:
 # https://github.com/ollama/ollama/blob/main/openai/openai.go
@@ -238,11 +238,12 @@ type Event = TextDelta | ReasoningDelta | ToolCallDone | Sources | Usage | Answe
 
 @dataclass(frozen=True, slots=True)
 class ListedModel:
-    """A model that a server offers, with its token limits if the server's list contains them."""
+    """A model that a server offers, with its token limits and capabilities if the server's list contains them."""
 
     id: str
     context_tokens: int | None = None
     output_tokens: int | None = None
+    capabilities: ModelCapabilities = field(default_factory=ModelCapabilities)
 
 
 # A callback for every sign of life: it is called whenever a server sends anything.

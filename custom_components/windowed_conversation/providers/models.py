@@ -1,7 +1,7 @@
 """Facts about models by the vendors' model names: parameters, limits, and which models support conversations."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from itertools import zip_longest
 import re
@@ -90,6 +90,25 @@ class ModelProfile:
 
 
 UNKNOWN_MODEL = ModelProfile()
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCapabilities:
+    """The facts of a `ModelProfile` that a provider's list of models states, or None for each one that it does not."""
+
+    images: bool | None = None
+    context_editing: bool | None = None
+    answer_schemas: bool | None = None
+    web_search: bool | None = None
+    reasoning: ReasoningStyle | None = None
+    efforts: tuple[Effort, ...] | None = None
+    default: Effort | None = None
+
+    def apply_to(self, profile: ModelProfile) -> ModelProfile:
+        """Return a profile with the facts that are stated."""
+        facts = {each.name: getattr(self, each.name) for each in fields(self)}
+        return replace(profile, **{name: fact for name, fact in facts.items() if fact is not None})
+
 
 # The number of tokens reserved for reasoning before an answer: Google's numbers for these efforts, but never below
 # 4,096. A limit that is not reached costs nothing, while one that is reached cuts off the answer, and few models keep

@@ -17,6 +17,7 @@ from ..events import Event, ListedModel, OnBytesCallback, Request, ignore_bytes
 from ..json_values import PAGE_SIZE, ModelPage, get_member, read_page, read_pages, require_count, token_limit
 from ..streaming import stream_events
 from ..transport import bounded_client, post_for_stream, post_json
+from .capabilities import read_capabilities
 from .decoding import MessageDecoder, convert_errors
 from .encoding import PROVIDER_NAME, describe_cache_breakpoints, encode_count_request, encode_request
 
@@ -111,12 +112,17 @@ class MessagesProvider:
         return require_count(get_member(answer, "input_tokens"))
 
     async def list_models(self) -> list[ListedModel]:
-        """Return the models with their limits, sorted by id. Raises `ProviderError`."""
+        """Return the models with their limits and capabilities, sorted by id. Raises `ProviderError`."""
         with convert_errors():
             models = await read_pages(self._fetch_page, lambda page: page["has_more"] is True and page["last_id"])
         return [
-            ListedModel(name, token_limit(models[name], "max_input_tokens"), token_limit(models[name], "max_tokens"))
-            for name in sorted(models)
+            ListedModel(
+                name,
+                token_limit(model, "max_input_tokens"),
+                token_limit(model, "max_tokens"),
+                read_capabilities(get_member(model, "capabilities")),
+            )
+            for name, model in sorted(models.items())
         ]
 
     async def _fetch_page(self, after: str) -> ModelPage:
