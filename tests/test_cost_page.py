@@ -23,11 +23,13 @@ COMPARED = {row[0]: row[1:] for row in table(README, "Beside Home Assistant's ow
 def price_day(model: str, agent: str, *, is_cached: bool = True) -> str:
     """Return the price of an agent's day as it is written on the page."""
     vendor = VENDORS[model.partition("-")[0]]
-    prompt, cached, completion = (int(cell.replace(",", "")) for cell in DAYS[agent][3:6])
+    requests = int(DAYS[agent][2])
+    # the price of one request, because long requests have higher prices
+    prompt, cached, completion = (round(int(cell.replace(",", "")) / requests) for cell in DAYS[agent][3:6])
     cached = cached if is_cached else 0
-    written = prompt - cached if is_cached and vendor == "anthropic" else 0
+    written = prompt - cached if is_cached and vendor != "google" else 0
     used = {"prompt": prompt, "cached": cached, "written": written, "completion": completion}
-    return f"${price(vendor, model, used):.3f}"
+    return f"${requests * price(vendor, model, used):.3f}"
 
 
 @pytest.mark.parametrize("model", DOLLARS)
