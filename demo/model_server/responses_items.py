@@ -187,7 +187,7 @@ def build_initial_response(reply: Reply) -> dict[str, Any]:
         "prompt_cache_retention": body.get("prompt_cache_retention"),
         "reasoning": {"effort": None, "summary": None, **(body.get("reasoning") or {})},
         "safety_identifier": body.get("safety_identifier"),
-        "service_tier": "default",
+        "service_tier": body.get("service_tier", "default"),
         "store": body.get("store", True),
         "temperature": body.get("temperature", 1.0),
         "text": {"format": {"type": "text"}, "verbosity": "medium", **(body.get("text") or {})},

@@ -230,6 +230,7 @@ async def async_build_question(turn: ConversationTurn) -> Question:
         tools=tools,
         empty_answer_phrase=await async_get_done_phrase(hass, user_input.language),
         excluded_tags=config.excluded_tags,
+        is_spoken=user_input.satellite_id is not None,
         default_agent=_build_default_agent(turn),
         fallback_agents=tuple([add_token_sizes(each) if isinstance(each, Model) else each for each in fallback]),
         build_live_context=context.build_live_context,

@@ -64,5 +64,5 @@ def _collect_model_usages(hass: HomeAssistant, requests: Sequence[BilledRequest]
         agent = async_find_agent(hass, billed.model.agent_id)
         if agent is None or agent.vendor is None:
             return None
-        usages.append(ModelUsage(agent.vendor, agent.config.family, billed.usage))
+        usages.append(ModelUsage(agent.vendor, agent.config.family, billed.usage, billed.is_flexible))
     return usages

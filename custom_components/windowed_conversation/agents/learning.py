@@ -143,7 +143,7 @@ async def _async_request(agent: Agent, model: Model, turns: Sequence[PastTurn]) 
         instruction += _FACTS_INSTRUCTION.format(most=MAX_QUOTES)
     # people's words are nothing to search the web for
     settings = replace(model.settings, web_search=None, max_answer_tokens=_MAX_ANSWER_TOKENS)
-    question = Question(replace(model, settings=settings), "", "", (), "")
+    question = Question(replace(model, settings=settings), "", "", (), "", is_background=True)
     messages = (Message.system(instruction), Message.user("\n".join(lines)))
     schema = AnswerSchema("extraction", _build_object_schema(properties))
     demand = DataDemand(schema, lambda data: None if isinstance(data, dict) else "it is no object")

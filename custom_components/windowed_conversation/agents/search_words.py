@@ -101,7 +101,9 @@ async def _async_request_for_facts(agent: Agent, model: Model, store: AgentStore
         facts = [fact for fact in everything if fact.search_words is None][:_MAX_FACTS]
         if facts:
             texts = [fact.text for fact in facts]
-            words = await _async_request(agent, Question(model, "", "", (), ""), texts, store.spoken_languages)
+            words = await _async_request(
+                agent, Question(model, "", "", (), "", is_background=True), texts, store.spoken_languages
+            )
             # a fact without an answer gets no words, so that no later request repeats it
             words_by_row = {fact.id: words.get(place, "") for place, fact in enumerate(facts)}
             await store.async_change(lambda memory: memory.set_search_words(words_by_row))

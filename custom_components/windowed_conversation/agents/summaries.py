@@ -1,7 +1,7 @@
 """Summaries of evicted exchanges: the requests, the event, the record, and the copy in memory."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 import logging
 import time
 from typing import Any, NamedTuple
@@ -134,6 +134,8 @@ class Summarizer:
         agent.summarizing_windows.add(window)
         try:
             question = await async_build_inputless_question(agent, self.llm_context)
+            # an action waits for the summary that it has requested
+            question = replace(question, is_background=self.cause is not None)
             passage = passage._replace(
                 system=passage.system or _find_system_message(window),
                 earlier_summary=find_summary_text(window.exchanges()) or passage.earlier_summary,

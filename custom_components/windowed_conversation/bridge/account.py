@@ -157,6 +157,7 @@ class ModelUsage(NamedTuple):
     vendor: Vendor
     family: str
     usage: Usage
+    is_flexible: bool = False
 
 
 async def async_model_profile(
@@ -185,7 +186,9 @@ async def async_calculate_cost(hass: HomeAssistant, usages: Collection[ModelUsag
     prices = await _async_import_prices(hass)
 
     def sum_costs() -> Decimal | None:
-        costs = [prices.calculate_cost(use.vendor, use.family, use.usage) for use in usages]
+        costs = [
+            prices.calculate_cost(use.vendor, use.family, use.usage, is_flexible=use.is_flexible) for use in usages
+        ]
         return None if None in costs else sum(costs, Decimal())
 
     return await hass.async_add_executor_job(sum_costs)

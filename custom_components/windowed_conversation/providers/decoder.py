@@ -217,6 +217,8 @@ class Decoder(ABC):
         self._native_reason = ""
         # The server's description of itself, see `AnswerDone.server_identity`.
         self._server = ""
+        # Whether the answer has the lower price of a flexible service tier.
+        self._is_flexible = False
         self._text_joiner = SurrogateJoiner()
         self._reasoning_joiner = SurrogateJoiner()
         # The length of the text so far, in characters.
@@ -250,7 +252,15 @@ class Decoder(ABC):
         # Without a call, no other request of the turn follows.
         sends_back = self._calls.count and not searches.is_empty and searches.can_send_back
         turn_value = self._turn_value() if sends_back else None
-        yield AnswerDone(reason, self._native_reason, residue, self._native_tokens, self._server, turn_value)
+        yield AnswerDone(
+            reason,
+            self._native_reason,
+            residue,
+            self._native_tokens,
+            self._server,
+            turn_value,
+            is_flexible=self._is_flexible,
+        )
 
     def _final_error(self) -> ProviderError | None:
         """Return the error to raise at the end of the answer, or None if it succeeded."""

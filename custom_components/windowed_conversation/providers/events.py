@@ -120,6 +120,10 @@ class Request:
     answer_schema: AnswerSchema | None = None
     # Whether the newest exchange contains results of the provider's own search.
     has_search_results: bool = False
+    # Whether nobody waits for the answer, so that a slower and cheaper one will do.
+    is_background: bool = False
+    # Whether the answer is spoken, so that a short one is better.
+    is_spoken: bool = False
 
     @property
     def web_search(self) -> WebSearch | None:
@@ -231,6 +235,8 @@ class AnswerDone:
     server_identity: str = ""
     # Replaces `native_value` until the turn ends, or is None. It also has the results of web searches.
     turn_value: Any = None
+    # Whether it has the price of OpenAI's flexible tier.
+    is_flexible: bool = False
 
 
 type Event = TextDelta | ReasoningDelta | ToolCallDone | Sources | Usage | AnswerDone

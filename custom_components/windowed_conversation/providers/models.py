@@ -87,6 +87,10 @@ class ModelProfile:
     answer_schemas: bool = False
     # Whether its provider can search the web for it.
     web_search: bool = False
+    # Whether its provider answers for half the price if the answer may be slow (OpenAI).
+    flexible_tier: bool = False
+    # Whether it has a parameter for the length of its answers (OpenAI).
+    verbosity: bool = False
 
 
 UNKNOWN_MODEL = ModelProfile()
@@ -242,6 +246,11 @@ _GOOGLE_EFFORTS = (
     (r"gemini-", _EFFORTS_FROM_LOW),
 )
 
+# Taken from Home Assistant's own integration (components/openai_conversation/const.py and entity.py, 2026.11). Chat and
+# Codex models only accept medium verbosity. Azure has no flexible tier, and its older API versions know neither.
+_FLEXIBLE_TIER_PATTERN = re.compile(r"(gpt-(5(?!\.3)|6)(?!.*(chat|codex|pro))|o3(?!-mini|-pro|-deep)|o4-mini(?!-deep))")
+_VERBOSITY_PATTERN = re.compile(r"gpt-[56](?!.*(chat|codex))")
+
 _VENDOR_EFFORTS = {Vendor.OPENAI: _OPENAI_EFFORTS, Vendor.ANTHROPIC: _ANTHROPIC_EFFORTS, Vendor.GOOGLE: _GOOGLE_EFFORTS}
 _ALL_FAMILIES = {Vendor.OPENAI: _OPENAI, Vendor.ANTHROPIC: _CLAUDES, Vendor.GOOGLE: _GEMINIS}
 
@@ -256,7 +265,15 @@ def find_profile(vendor: Vendor | None, model: str) -> ModelProfile:
     if vendor is None or profile is None:
         return UNKNOWN_MODEL
     efforts = _find_by_pattern(_VENDOR_EFFORTS[vendor.maker], name) or profile.efforts
-    return replace(profile, efforts=efforts, default=Effort.NONE if vendor is Vendor.ANTHROPIC else profile.default)
+    default = Effort.NONE if vendor is Vendor.ANTHROPIC else profile.default
+    is_openai = vendor is Vendor.OPENAI
+    return replace(
+        profile,
+        efforts=efforts,
+        default=default,
+        flexible_tier=is_openai and bool(_FLEXIBLE_TIER_PATTERN.match(name)),
+        verbosity=is_openai and bool(_VERBOSITY_PATTERN.match(name)),
+    )
 
 
 def _find_by_pattern[T](table: Iterable[tuple[str, T]], name: str) -> T | None:

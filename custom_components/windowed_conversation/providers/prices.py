@@ -3,6 +3,7 @@
 Importing this module takes a second and the first lookup another quarter of a second, so do both in an executor.
 """
 
+from collections.abc import Mapping
 from decimal import Decimal
 import re
 
@@ -16,9 +17,14 @@ from .models import UNKNOWN_MODEL, Vendor, filter_conversation_models, find_prof
 # Model names that contain these are patterns.
 _PATTERN = re.compile(r":|\.ft")
 
+_FLEXIBLE_TIER = {"service_tier": "flex"}
 
-def calculate_cost(vendor: Vendor, model: str, usage: Usage) -> Decimal | None:
-    """Return the cost of a request in US dollars, or None if the price is unknown or the usage is inconsistent."""
+
+def calculate_cost(vendor: Vendor, model: str, usage: Usage, *, is_flexible: bool = False) -> Decimal | None:
+    """Return the cost of a request in US dollars, or None if the price is unknown or the usage is inconsistent.
+
+    `is_flexible`: whether it has the price of the provider's flexible tier.
+    """
     priced = PricedUsage(
         input_tokens=usage.input,
         cache_read_tokens=usage.cached,
@@ -26,7 +32,7 @@ def calculate_cost(vendor: Vendor, model: str, usage: Usage) -> Decimal | None:
         output_tokens=usage.output,
         web_searches=usage.searches,
     )
-    found = _look_up_price(vendor, model, priced)
+    found = _look_up_price(vendor, model, priced, _FLEXIBLE_TIER if is_flexible else None)
     return None if found is None else found.total_price
 
 
@@ -43,8 +49,10 @@ def list_priced_models(vendor: Vendor) -> list[str]:
     return sorted(filter_conversation_models(vendor, profiled))
 
 
-def _look_up_price(vendor: Vendor, model: str, usage: PricedUsage) -> PriceCalculation | None:
+def _look_up_price(
+    vendor: Vendor, model: str, usage: PricedUsage, context: Mapping[str, str] | None = None
+) -> PriceCalculation | None:
     try:
-        return calc_price(usage, model.removeprefix("models/"), provider_id=vendor)
+        return calc_price(usage, model.removeprefix("models/"), provider_id=vendor, price_context=context)
     except LookupError, ValueError:
         return None

@@ -142,15 +142,17 @@ class OpenAttempt:
         match event:
             case Usage():
                 self._usage = event
-            case AnswerDone(native_reason=native, server_identity=server):
-                self._finish_reason = native
+            case AnswerDone():
+                self._finish_reason = event.native_reason
                 if self._usage is not None:
-                    self.record_usage(self._usage, server)
+                    self.record_usage(self._usage, event.server_identity, is_flexible=event.is_flexible)
 
-    def record_usage(self, usage: Usage, server: str = "") -> None:
-        """Record the usage, and call `on_billed` at once. `server` names the model that answered."""
+    def record_usage(self, usage: Usage, server: str = "", *, is_flexible: bool = False) -> None:
+        """Record the usage, and call `on_billed` at once. See `BilledRequest` for `server` and `is_flexible`."""
         self._usage = None
-        self._billed_request = BilledRequest(self.model, self.request, usage, server_identity=server)
+        self._billed_request = BilledRequest(
+            self.model, self.request, usage, server_identity=server, is_flexible=is_flexible
+        )
         self._has_reasoning = self._has_reasoning or usage.reasoning > 0
         self.on_billed(self._billed_request)
 

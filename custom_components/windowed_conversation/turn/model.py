@@ -95,6 +95,8 @@ class BilledRequest:
     server_identity: str = ""
     # Whether the server read only part of the request.
     is_request_cut: bool = False
+    # Whether it has the lower price of a flexible service tier.
+    is_flexible: bool = False
 
 
 # Called with the usage of a request, before the answer is counted into the window.
@@ -125,6 +127,9 @@ class Question:
     empty_answer_phrase: str
     # Exchanges with one of these tags are not sent.
     excluded_tags: frozenset[str] = frozenset()
+    # See `Request`.
+    is_background: bool = False
+    is_spoken: bool = False
     # Tried in order if `model` fails before its first token.
     fallback_agents: tuple[Model | FallbackAgent, ...] = ()
     # Asked after all of them have failed. No model is given up early for it, and if it has no answer, the error is that
@@ -163,4 +168,6 @@ class Question:
             settings=model.settings,
             cache_key=model.agent_id,
             max_answer_tokens=calculate_answer_limit(wanted, sent, thoughts),
+            is_background=self.is_background,
+            is_spoken=self.is_spoken,
         )

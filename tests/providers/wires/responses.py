@@ -42,6 +42,7 @@ def response(status: str, **fields: Any) -> JsonObject:
         "parallel_tool_calls": True,
         "previous_response_id": None,
         "reasoning": {"effort": "low", "summary": None},
+        "service_tier": "default",
         "store": False,
         "temperature": 1.0,
         "text": {"format": {"type": "text"}, "verbosity": "medium"},

@@ -11,7 +11,17 @@ from ..answer_schemas import COMPATIBLE, OPENAI_STRICT, place_answer_schema
 from ..encoder import add_notes, derive_short_id, drop_none, encode_name, is_short_id, native_value, shorten
 from ..events import Request, add_picture_messages
 from ..json_values import get_objects, read_repaired_json
-from .fields import data_url, encode_arguments, encode_effort, encode_sampling, encode_tool, get_file_name, is_image
+from .fields import (
+    data_url,
+    encode_arguments,
+    encode_effort,
+    encode_sampling,
+    encode_tier,
+    encode_tool,
+    encode_verbosity,
+    get_file_name,
+    is_image,
+)
 
 # The fields that contain a model's reasoning: the first for DeepSeek, llama.cpp, LM Studio and vLLM; the second for
 # Ollama and OpenRouter.
@@ -203,7 +213,12 @@ def encode_request(
         for each in messages
     ]
     limits = (
-        {"max_completion_tokens": limit, "reasoning_effort": encode_effort(request)}
+        {
+            "max_completion_tokens": limit,
+            "reasoning_effort": encode_effort(request),
+            **encode_verbosity(request),
+            **encode_tier(request),
+        }
         if is_openai
         else {"max_tokens": limit, "reasoning_effort": request.settings.effort}
     )

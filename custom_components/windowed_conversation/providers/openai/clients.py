@@ -1,6 +1,7 @@
 """The providers for OpenAI's formats, and SDK clients for OpenAI, Azure, and compatible servers."""
 
 from abc import ABC, abstractmethod
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
@@ -10,7 +11,7 @@ import json
 from typing import Any, override
 from urllib.parse import quote, urlsplit, urlunsplit
 
-from openai import AsyncOpenAI, AsyncStream, BadRequestError, Omit, UnprocessableEntityError
+from openai import APIStatusError, AsyncOpenAI, AsyncStream, BadRequestError, Omit, UnprocessableEntityError
 from openai.resources.models import AsyncModels
 
 from ...window import NativeData
@@ -25,12 +26,15 @@ from ..streaming import read_any_json, stream_events
 from ..transport import bounded_client, post_for_stream, post_json
 from .chat_decoding import ChatDecoder
 from .chat_encoding import Dialect, EchoMode, encode_request as encode_chat, list_echo_alternatives
-from .fields import convert_errors, is_form_refusal
+from .fields import asks_for_flexible_tier, convert_errors, is_form_refusal, is_tier_refusal
 from .responses_decoding import ResponseDecoder
 from .responses_encoding import encode_compaction, encode_prompt, encode_request, read_compaction
 
 _MODEL_LIST_TIMEOUT = 10.0
 _CONTEXT_SIZE_TIMEOUT = 5.0
+
+# How long the flexible tier may take to begin its answer, in seconds. The task that the request is for has a timeout.
+_FLEXIBLE_TIER_SECONDS = 20.0
 
 # The paths that report the context size of a loaded model: Ollama's by its fingerprint, or llama.cpp's and LM Studio's.
 _SIZE_PATHS_BY_FINGERPRINT = {OLLAMA_FINGERPRINT: ("api/ps",)}
@@ -82,8 +86,22 @@ class _OpenAIProvider(ABC):
 
     @asynccontextmanager
     async def _open_response(self, request: Request) -> AsyncIterator[Any]:
-        async with await self._send(request) as answer:
+        async with await self._send_at_tier(request) as answer:
             yield answer.response
+
+    async def _send_at_tier(self, request: Request) -> Any:
+        """Send the request. If the flexible tier refuses it, or does not begin to answer, use the default tier."""
+        if not asks_for_flexible_tier(request):
+            return await self._send(request)
+        try:
+            async with asyncio.timeout(_FLEXIBLE_TIER_SECONDS):
+                return await self._send(request)
+        except TimeoutError:
+            pass
+        except APIStatusError as err:
+            if not is_tier_refusal(err):
+                raise
+        return await self._send(replace(request, is_background=False))
 
     @abstractmethod
     async def _send(self, request: Request) -> Any:

@@ -40,6 +40,10 @@ _CODES_BY_ERROR: dict[type[errors.ProviderError], str] = {
 
 _ERROR_BY_CODE = {code: kind for kind, codes in _CODES_BY_ERROR.items() for code in codes.split()}
 
+# Answers cost half, may be slower, and are refused while there is no room:
+# https://platform.openai.com/docs/guides/flex-processing
+_FLEXIBLE_TIER = "flex"
+
 # vLLM names one or more parameters that are too large: https://github.com/vllm-project/vllm/issues/33425
 _TOO_LARGE_PARAMETER = "input_tokens"
 
@@ -69,6 +73,36 @@ def encode_sampling(request: Request) -> dict[str, float | None]:
     """Return the sampling parameters; empty if the model accepts none."""
     settings = request.settings
     return {"temperature": settings.temperature, "top_p": settings.top_p} if request.profile.sampling else {}
+
+
+def asks_for_flexible_tier(request: Request) -> bool:
+    """Return whether a request asks for the flexible tier."""
+    return request.is_background and request.profile.flexible_tier
+
+
+def encode_tier(request: Request) -> dict[str, str]:
+    """Return the parameter of the service tier, or an empty dict for the project's default."""
+    return {"service_tier": _FLEXIBLE_TIER} if asks_for_flexible_tier(request) else {}
+
+
+def is_flexible_tier(tier: object) -> bool:
+    """Return whether a server says that it has answered at the flexible tier."""
+    return tier == _FLEXIBLE_TIER
+
+
+def encode_verbosity(request: Request) -> dict[str, str]:
+    """Return the parameter that asks for a short answer, or an empty dict if it is not spoken or the model has none."""
+    return {"verbosity": "low"} if request.is_spoken and request.profile.verbosity else {}
+
+
+def is_tier_refusal(err: openai.APIStatusError) -> bool:
+    """Return whether a server refused a request because of its tier: there is no room, or the model has none."""
+    if err.status_code == HTTPStatus.BAD_REQUEST:
+        return err.param == "service_tier"
+    no_room = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.REQUEST_TIMEOUT)
+    return (
+        err.status_code in no_room and _ERROR_BY_CODE.get(find_known_code(err.code, err.type)) is not errors.QuotaError
+    )
 
 
 # Requests of one agent offer the same tools repeatedly.

@@ -16,7 +16,9 @@ from .fields import (
     encode_arguments,
     encode_effort,
     encode_sampling,
+    encode_tier,
     encode_tool,
+    encode_verbosity,
     get_file_name,
     is_image,
     read_usage,
@@ -70,6 +72,7 @@ def encode_request(request: Request, provider: str, caching: Mapping[str, Any]) 
         **drop_none(max_output_tokens=request.answer_limit, **encode_sampling(request)),
         **({"tool_choice": "none"} if (request.tools or request.web_search) and not request.may_call else {}),
         **caching,
+        **encode_tier(request),
         "store": False,
         "stream": True,
     }
@@ -81,6 +84,7 @@ def encode_prompt(request: Request, provider: str) -> dict[str, Any]:
     strict = {"type": "json_schema", "strict": True}
     answer = {**strict, "name": encode_name(wanted.name), "schema": wanted.schema} if wanted else None
     spoken = [message for message in add_picture_messages(request.messages) if message.role is not Role.SYSTEM]
+    text = {**({"format": answer} if answer else {}), **encode_verbosity(request)}
     thinks = encode_effort(request)
     tools: list[_Item] = [{"type": "function", **encode_tool(tool), "strict": False} for tool in request.tools]
     if request.web_search:
@@ -96,7 +100,7 @@ def encode_prompt(request: Request, provider: str) -> dict[str, Any]:
         # https://learn.microsoft.com/azure/ai-foundry/openai/how-to/reasoning
         **({"parallel_tool_calls": True} if tools and thinks != Effort.MINIMAL else {}),
         **({"reasoning": {"effort": thinks}} if thinks else {}),
-        **({"text": {"format": answer}} if answer else {}),
+        **({"text": text} if text else {}),
     }
 
 
