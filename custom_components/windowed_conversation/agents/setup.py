@@ -8,7 +8,6 @@ from datetime import datetime
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-import sqlite3
 import time
 from typing import Any
 
@@ -207,8 +206,4 @@ async def async_change_damaged_file(change: Callable[[Path], bool], hass: HomeAs
 
 async def async_keep_leftover_file(hass: HomeAssistant) -> bool:
     """Cancel the deletion of the file that remains after the last account. Return whether that succeeded."""
-    try:
-        await hass.async_add_executor_job(cancel_file_deletion, store_path(hass))
-    except sqlite3.Error:
-        return False
-    return True
+    return await hass.async_add_executor_job(cancel_file_deletion, store_path(hass))

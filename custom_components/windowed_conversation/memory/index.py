@@ -4,6 +4,7 @@ A row is indexed if its id is above the `unindexed_id` setting of its kind.
 """
 
 from collections.abc import Sequence
+from contextlib import closing
 from importlib import import_module
 import sqlite3
 from typing import TYPE_CHECKING, Any
@@ -125,22 +126,20 @@ def build_memory_schema(words: str) -> store.Schema:
     """Return the room of memory and the record of turns; `words` is the version of the word splitting in the index."""
 
     def prepare(connection: sqlite3.Connection) -> None:
-        _probe_fts5(connection)
         if connection.execute("SELECT value FROM setting WHERE name = 'words'").fetchone() != (words,):
             _clear_indexes(connection)
             connection.execute("INSERT OR REPLACE INTO setting VALUES ('words', ?)", (words,))
 
-    return store.Schema(_SCHEMA_SCRIPT, _COLUMNS_BY_TABLE, prepare, _clear_indexes)
+    return store.Schema(_SCHEMA_SCRIPT, _COLUMNS_BY_TABLE, _probe_fts5, prepare, _clear_indexes)
 
 
-def _probe_fts5(connection: sqlite3.Connection) -> None:
+def _probe_fts5() -> None:
     """Raise `MemoryUnavailable` if this SQLite does not support the index that memory needs."""
     try:
-        for statement in _PROBE_STATEMENTS:
-            connection.execute(statement)
+        with closing(sqlite3.connect(":memory:")) as connection:
+            for statement in _PROBE_STATEMENTS:
+                connection.execute(statement)
     except sqlite3.OperationalError as error:
-        if error.sqlite_errorcode != sqlite3.SQLITE_ERROR:
-            raise
         raise MemoryUnavailable("no_fts5") from error
 
 

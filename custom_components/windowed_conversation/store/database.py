@@ -8,7 +8,17 @@ import sqlite3
 from threading import Lock
 from typing import Any
 
-from .file import Schema, StoreUnavailable, build_store_error, connect, delete_file, find_reason, open_file
+from .file import (
+    FILE_ERRORS,
+    Schema,
+    StoreUnavailable,
+    build_store_error,
+    connect,
+    delete_file,
+    find_reason,
+    is_schema_damaged,
+    open_file,
+)
 
 VALUE_TABLE = Schema(
     """
@@ -63,11 +73,15 @@ def cancel_deletion(database: Database) -> Mapping[str, int]:
         return _cancel_deletion(connection)
 
 
-def cancel_file_deletion(path: Path) -> None:
-    """Cancel the deletion of a closed file. Raises `sqlite3.Error`."""
-    if path.exists():
-        with closing(connect(path)) as connection:
-            _cancel_deletion(connection)
+def cancel_file_deletion(path: Path) -> bool:
+    """Cancel the deletion of a closed file. Return False if the file cannot be read or written."""
+    try:
+        if path.exists():
+            with closing(connect(path)) as connection:
+                _cancel_deletion(connection)
+    except FILE_ERRORS:
+        return False
+    return True
 
 
 def delete_overdue(path: Path, now: float) -> bool:
@@ -77,7 +91,7 @@ def delete_overdue(path: Path, now: float) -> bool:
     try:
         with closing(connect(path)) as connection:
             until, _ = _read_deletion(connection)
-    except sqlite3.Error:
+    except FILE_ERRORS:
         return False
     if until is None or until > now:
         return False
@@ -165,8 +179,8 @@ class Database:
                 if self._is_closed:
                     raise StoreUnavailable("closed")
                 yield
-        except sqlite3.Error as error:
-            reason = find_reason(error) or "fault"
+        except FILE_ERRORS as error:
+            reason = find_reason(error) or ("damaged" if self._is_schema_damaged() else "fault")
             if reason == "index" and not self._clear_indexes():
                 reason = "damaged"
             if reason == "damaged" and not self.close():
@@ -175,8 +189,14 @@ class Database:
             # no cause is attached, because its message may quote stored text
             raise build_store_error(reason, self.path) from None
 
+    def _is_schema_damaged(self) -> bool:
+        # a name with another letter than before opens, but refuses statements
+        with self._write_lock, suppress(*FILE_ERRORS):
+            return is_schema_damaged(self._write_connection, self._schemas)
+        return False
+
     def _clear_indexes(self) -> bool:
-        with self._write_lock, suppress(sqlite3.Error):
+        with self._write_lock, suppress(*FILE_ERRORS):
             with self._transaction():
                 for room in self._schemas:
                     room.mend(self._write_connection)

@@ -24,7 +24,13 @@ _SYNCHRONOUS = "FULL"
 _PAGE_BYTES = 2_048
 _MAX_WAL_BYTES = 4_000_000
 _FILE_MODE = 0o600
+# The byte of SQLite's header with the version that is needed to write the file, and its values without and with a WAL.
+_WRITE_VERSION_OFFSET = 18
+_WRITE_VERSIONS = (1, 2)
 _FILE_SUFFIXES = ("", "-wal", "-shm")
+
+# Python raises `UnicodeDecodeError` where SQLite's message quotes invalid bytes of the file.
+FILE_ERRORS = (sqlite3.Error, UnicodeDecodeError)
 
 _REASON_BY_SQLITE_CODE: dict[int, UnavailableReason] = {
     sqlite3.SQLITE_BUSY: "locked",
@@ -79,6 +85,8 @@ class Schema:
     script: str
     # The columns of each table that are covered by its checksum, see `checksum_sql`.
     checksum_columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    # Raises `StoreUnavailable` if this SQLite lacks a feature that the tables need. Runs before the file is read.
+    probe: Callable[[], None] = lambda: None
     # Runs after the script, in the same transaction.
     prepare: Callable[[sqlite3.Connection], None] = lambda connection: None
     # Empties the room's indexes after an index was damaged or a row was lost, so that they are rebuilt.
@@ -127,16 +135,36 @@ def open_file(path: Path, rooms: Sequence[Schema]) -> tuple[sqlite3.Connection, 
         opened.append(reader := connect(path))
         reader.execute("PRAGMA query_only = ON")
     except BaseException as error:
+        reason = find_reason(error)
+        if opened and isinstance(error, sqlite3.Error) and _is_refused_by_damage(reason, opened[0], path, rooms):
+            reason = "damaged"
         for connection in opened:
             connection.close()
         _delete_if_empty(path)
-        if (reason := find_reason(error)) is None:
+        if reason is None:
             raise
         raise build_store_error(reason, path) from None
     return writer, reader, is_new
 
 
+def _is_refused_by_damage(
+    reason: UnavailableReason | None, connection: sqlite3.Connection, path: Path, rooms: Sequence[Schema]
+) -> bool:
+    if reason == "read_only":
+        return _has_unknown_version(path)
+    return reason is None and is_schema_damaged(connection, rooms)
+
+
+def _has_unknown_version(path: Path) -> bool:
+    """Return whether the header has a write version that no SQLite writes, which makes SQLite open it read-only."""
+    with suppress(OSError, IndexError), path.open("rb") as opened:
+        return opened.read(_WRITE_VERSION_OFFSET + 1)[_WRITE_VERSION_OFFSET] not in _WRITE_VERSIONS
+    return False
+
+
 def _initialize_file(connection: sqlite3.Connection, path: Path, rooms: Sequence[Schema]) -> bool:
+    for room in rooms:
+        room.probe()
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if version > _FORMAT_VERSION:
         raise StoreUnavailable("newer")
@@ -149,9 +177,7 @@ def _initialize_file(connection: sqlite3.Connection, path: Path, rooms: Sequence
     connection.execute("BEGIN IMMEDIATE")
     if not is_file_intact(connection, rooms):
         raise StoreUnavailable("damaged")
-    for room in rooms:
-        run_script(connection, room.script)
-        room.prepare(connection)
+    _create_tables(connection, rooms)
     is_new: bool = version == 0
     if is_new and get_damaged_path(path).exists():
         salvage_rows(connection, get_damaged_path(path), rooms)
@@ -162,10 +188,40 @@ def _initialize_file(connection: sqlite3.Connection, path: Path, rooms: Sequence
     return is_new
 
 
+def _create_tables(connection: sqlite3.Connection, rooms: Sequence[Schema]) -> None:
+    for room in rooms:
+        run_script(connection, room.script)
+        room.prepare(connection)
+
+
+def is_schema_damaged(connection: sqlite3.Connection, rooms: Sequence[Schema]) -> bool:
+    """Return whether a table, index or trigger of the rooms is missing in the file, or is not as it was created.
+
+    A damaged name does not prevent a file from opening, but statements are refused.
+    """
+    try:
+        with closing(connect(":memory:")) as new:
+            _create_tables(new, rooms)
+            expected = _read_schema(new)
+    except sqlite3.Error:
+        # the scripts are wrong, and not the file
+        return False
+    try:
+        return not _read_schema(connection) >= expected
+    except FILE_ERRORS:
+        return True
+
+
+def _read_schema(connection: sqlite3.Connection) -> set[tuple[str, str | None]]:
+    return set(connection.execute("SELECT name, sql FROM sqlite_schema"))
+
+
 def find_reason(error: BaseException) -> UnavailableReason | None:
     """Return the reason for an error of the file, or None for any other error."""
     if isinstance(error, StoreUnavailable):
         return error.reason
+    if isinstance(error, UnicodeDecodeError):
+        return "damaged"
     if isinstance(error, OSError):
         return _REASON_BY_ERRNO.get(error.errno, "away")
     code = getattr(error, "sqlite_errorcode", None)
@@ -247,7 +303,7 @@ def _create_private_file(path: Path) -> None:
         os.close(descriptor)
 
 
-def connect(path: Path) -> sqlite3.Connection:
+def connect(path: Path | str) -> sqlite3.Connection:
     """Return an autocommit connection that any thread can use, but only one at a time."""
     connection = sqlite3.connect(path, timeout=_LOCK_TIMEOUT_SECONDS, isolation_level=None, check_same_thread=False)
     # an invalid byte does not raise an error, whose message would quote the text around it
@@ -266,13 +322,18 @@ def is_file_intact(connection: sqlite3.Connection, rooms: Sequence[Schema]) -> b
     try:
         for room in rooms:
             room.mend(connection)
-    except sqlite3.Error:
+    except FILE_ERRORS:
         return False
     return _passes_quick_check(connection)
 
 
 def _passes_quick_check(connection: sqlite3.Connection) -> bool:
-    return bool(connection.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok")
+    try:
+        return bool(connection.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok")
+    except FILE_ERRORS as error:
+        if find_reason(error) not in (None, "damaged", "index"):
+            raise
+        return False
 
 
 def move_damaged_rows(connection: sqlite3.Connection, room: Schema) -> None:
@@ -329,7 +390,7 @@ def _iter_readable_rows(old: sqlite3.Connection, selected: str, last_first: str)
     for query in (selected, f"{selected} ORDER BY {last_first}"):
         try:
             yield from old.execute(query)
-        except sqlite3.Error:
+        except FILE_ERRORS:
             continue
         return
 
