@@ -8,6 +8,7 @@ from homeassistant.components.ai_task import AITaskEntityFeature
 from homeassistant.core import HomeAssistant
 from homeassistant.exceptions import HomeAssistantError
 from homeassistant.helpers import llm
+from homeassistant.helpers.json import json_bytes
 import pytest
 
 from demo.model_server import ModelServer, words
@@ -109,6 +110,35 @@ async def test_data_that_stays_wrong_is_an_error(set_up_task: SetUpTask, generat
         await generate(structure=STRUCTURE)
 
     assert error.value.translation_key == "invalid_data"
+
+
+async def test_data_with_too_many_levels_is_an_error(
+    set_up_task: SetUpTask, generate: Generate, model_server: ModelServer, subtests: pytest.Subtests
+):
+    await set_up_task()
+    structure = {"list": {"selector": {"object": {}}, "required": True}}
+    for levels in (101, 900, 5_000, 20_000):
+        deep = f'{{"list": {"[" * levels}{"]" * levels}}}'
+        with subtests.test(levels=levels):
+            model_server.script(*answered(deep, deep))
+
+            with pytest.raises(HomeAssistantError) as error:
+                await generate(structure=structure)
+
+            assert error.value.translation_key == "invalid_data"
+
+
+async def test_half_of_a_surrogate_pair_is_replaced_in_data(
+    set_up_task: SetUpTask, generate: Generate, model_server: ModelServer
+):
+    await set_up_task()
+    structure = {"notes": {"selector": {"object": {}}, "required": True}}
+    model_server.script(words(r'{"notes": [{"a\udc00": "a\ud800b"}, "\ud83e\udd8a"]}'))
+
+    data = await generate(structure=structure)
+
+    assert data == {"notes": [{"a\ufffd": "a\ufffdb"}, "\U0001f98a"]}
+    assert json_bytes(data)
 
 
 async def test_refusal_of_the_schema_sends_it_as_text(

@@ -22,6 +22,7 @@ from ..providers import (
     TextDelta,
     ToolCallDone,
     count_request_tokens,
+    fix_surrogates,
 )
 from ..window import MESSAGE_FRAME, Exchange, Message, NativeData, SummaryInput, TextCounter, TokenCounter, is_summary
 from .attempts import AnswerStream, AttemptCallback, OpenAttempt, Purpose
@@ -58,6 +59,8 @@ _SEARCH_WORDS_LINE_PATTERN = re.compile(r"^[^\w\n]*(\d{1,3})[^\S\n]*[.:)][^\S\n*
 _REPAIR_INSTRUCTION = "[This answer cannot be used: {problem}. Answer again with the whole corrected JSON object only.]"
 # In characters. A schema of hundreds of fields could have as many problems.
 _MAX_PROBLEM_CHARS = 1000
+# In lists and objects around a value. Home Assistant cannot send data with more than 254 in a response.
+_MAX_DATA_DEPTH = 100
 # Models put JSON into a code fence, or words around it.
 _OBJECT_PATTERN = re.compile(r"\{.*\}", re.DOTALL)
 _EARLIER_INSTRUCTION = " Keep what still matters of your earlier summary: {text}"
@@ -217,7 +220,7 @@ def _read_data(text: str, demand: DataDemand) -> Any:
         data = json.loads(found.group() if found else text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as err:
         raise InvalidData("it is not valid JSON", is_json=False) from err
-    data = _drop_optional_nulls(data, demand.schema.schema)
+    data = _clean_data(data, demand.schema.schema, _MAX_DATA_DEPTH)
     if problem := demand.find_problem(data):
         raise InvalidData(problem)
     return data
@@ -227,15 +230,22 @@ def _refuse_constant(name: str) -> Any:
     raise ValueError(name)
 
 
-def _drop_optional_nulls(value: Any, schema: Mapping[str, Any]) -> Any:
-    """Return the value without null members that its schema does not require. OpenAI writes them for all of these."""
-    if isinstance(value, list):
-        return [_drop_optional_nulls(each, schema.get("items", {})) for each in value]
-    if not isinstance(value, dict):
+def _clean_data(value: Any, schema: Mapping[str, Any], depth: int) -> Any:
+    """Return the value without null members that its schema does not require. OpenAI writes them for all of these.
+
+    Unpaired halves of surrogate pairs are replaced. Raises `InvalidData` if the value has more levels than `depth`.
+    """
+    if isinstance(value, str):
+        return fix_surrogates(value)
+    if not isinstance(value, list | dict):
         return value
+    if not depth:
+        raise InvalidData("it has too many levels")
+    if isinstance(value, list):
+        return [_clean_data(each, schema.get("items", {}), depth - 1) for each in value]
     properties, required = schema.get("properties", {}), schema.get("required", ())
     return {
-        name: _drop_optional_nulls(each, properties.get(name, {}))
+        fix_surrogates(name): _clean_data(each, properties.get(name, {}), depth - 1)
         for name, each in value.items()
         if each is not None or name in required
     }
