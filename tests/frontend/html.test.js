@@ -11,6 +11,11 @@ test("the number 0 is text", () => {
   assert.deepEqual(flatten([0]), ["0"]);
 });
 
+test("an object of a response is text, whatever it contains", () => {
+  const value = /** @type {any} */ ({ tag: "p", props: { ".innerHTML": "<img onerror=alert(1)>" }, children: [] });
+  assert.deepEqual(h("p", null, value, [value]).children, ["[object Object]", "[object Object]"]);
+});
+
 test("markup in a value stays text", () => {
   assert.deepEqual(h("p", null, "<img onerror=alert(1)>").children, ["<img onerror=alert(1)>"]);
 });

@@ -12,6 +12,9 @@
 const SVG_NAMESPACE = "http://www.w3.org/2000/svg";
 const SVG_TAGS = new Set(["svg", "path", "line", "rect", "g"]);
 
+/** The descriptions that `h` made. Any other object is a value, and is printed. @type {WeakSet<object>} */
+const described = new WeakSet();
+
 /** The description from which an element was last rendered. @type {WeakMap<Node, Element_>} */
 const rendered = new WeakMap();
 
@@ -28,11 +31,13 @@ const rendered = new WeakMap();
  * @returns {Element_}
  */
 export function h(tag, props, ...children) {
-  return { tag, props: props ?? {}, children: flatten(children) };
+  const element = { tag, props: props ?? {}, children: flatten(children) };
+  described.add(element);
+  return element;
 }
 
 /**
- * Return the nodes among children, without empty ones and with text joined as text.
+ * Return the nodes among children, without empty ones. Whatever `h` did not make becomes text.
  *
  * @param {Child[]} children
  * @returns {Node_[]}
@@ -42,8 +47,8 @@ export function flatten(children) {
   const nodes = [];
   for (const child of children) {
     if (Array.isArray(child)) nodes.push(...flatten(child));
-    else if (typeof child === "number") nodes.push(String(child));
-    else if (child || child === "") nodes.push(child);
+    else if (typeof child === "object" && child && described.has(child)) nodes.push(child);
+    else if (child || child === 0 || child === "") nodes.push(String(child));
   }
   return nodes;
 }
