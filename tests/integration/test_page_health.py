@@ -200,18 +200,36 @@ async def test_factors_are_learned_from_a_bill(entry: MockConfigEntry, say: SayF
     assert after["calibration"]["is_learned"]
 
 
-async def test_windows_of_everybody_are_summed(set_up: SetUpFn, say: SayFn, people: People, read: Read) -> None:
+async def test_windows_of_everybody_are_summed_for_an_automation(
+    set_up: SetUpFn, say: SayFn, people: People, read: Read
+) -> None:
     await set_up(**{CONF_HISTORY_TOKENS: 300})
     for number in range(12):
         await say(f"consider that locker number {number} is the {number} times seventh on the left", context=people.ada)
     await say("hello there", "grace's", context=people.grace)
 
-    (agent,) = (await read(people.guest))["agents"]
+    (agent,) = (await read(people.automation))["agents"]
 
     window = agent["window"]
     assert (window["conversations"], window["exchanges"] + window["evicted"]["exchanges"]) == (2, 13)
     assert min(window["trims"], window["evicted"]["tokens"], window["evicted"]["messages"]) > 0
     assert window["messages"] == 2 * window["exchanges"]
+
+
+async def test_windows_of_other_people_are_not_counted(
+    entry: MockConfigEntry, say: SayFn, people: People, read: Read
+) -> None:
+    await say("my name is Ada", conversation_id="hers", context=people.ada)
+    await say("my name is Grace", conversation_id="another", context=people.grace)
+    await say("is anybody there?", conversation_id="shared")
+
+    counts = [
+        agent["window"]["exchanges"]
+        for caller in (people.ada, people.grace, people.guest, people.automation)
+        for agent in (await read(caller))["agents"]
+    ]
+
+    assert counts == [2, 2, 1, 3]
 
 
 async def test_cache_that_is_lost_is_a_finding(

@@ -14,6 +14,7 @@ from homeassistant.util.json import JsonObjectType
 import probatio
 
 from ..agents.actions import access
+from ..agents.actions.access import VisibleWindow
 from ..agents.agent import AccountConfigEntry, Agent
 from ..agents.issues import async_list_issues
 from ..agents.server import AccountServer
@@ -43,14 +44,20 @@ class ContextSource(StrEnum):
 
 
 async def async_read_health(call: ServiceCall) -> ServiceResponse:
-    """Return the health of the accounts and agents that the caller may read, and of the memory of all agents."""
+    """Return the health of the accounts and agents that the caller may read, and of the memory of all agents.
+
+    The figures of windows are those of the caller's own windows and of those that nobody owns.
+    """
     # refuses callers who may read no agent
     await access.async_resolve_person(call, POLICY_READ)
     user = await access.async_get_caller(call, POLICY_READ)
     agents = await access.async_resolve_agents(call, POLICY_READ)
     return {
         "accounts": [_format_account(call.hass, entry) for entry in _list_visible_accounts(call.hass, user)],
-        "agents": [_format_agent(call.hass, entity_id, agent) for entity_id, agent in agents.items()],
+        "agents": [
+            _format_agent(entity_id, agent, access.list_visible_windows({entity_id: agent}, call))
+            for entity_id, agent in agents.items()
+        ],
         "memory": _format_memory(call.hass),
     }
 
@@ -91,7 +98,7 @@ def _format_time(time: datetime | None) -> str | None:
     return None if time is None else dt_util.as_local(time).isoformat()
 
 
-def _format_agent(hass: HomeAssistant, entity_id: str, agent: Agent) -> JsonObjectType:
+def _format_agent(entity_id: str, agent: Agent, windows: Iterable[VisibleWindow]) -> JsonObjectType:
     model, server = agent.model, agent.entry.runtime_data.server
     return {
         "entity_id": entity_id,
@@ -101,8 +108,8 @@ def _format_agent(hass: HomeAssistant, entity_id: str, agent: Agent) -> JsonObje
         "context_source": None if model is None or server is None else find_context_source(model, server.models),
         "calibration": None if model is None else _format_calibration(agent),
         "cache": _format_cache(agent),
-        "window": _sum_windows([*agent.windows.stats().values()]),
-        "findings": [*async_list_issues(hass, agent.id)],
+        "window": _sum_windows([each.stats for each in windows]),
+        "findings": [*async_list_issues(agent.hass, agent.id)],
     }
 
 
@@ -146,7 +153,7 @@ def _format_cache(agent: Agent) -> JsonObjectType:
 
 
 def _sum_windows(stats: list[WindowStats]) -> JsonObjectType:
-    """Return the sums of the statistics of all windows."""
+    """Return the sums of the statistics of some windows."""
     return {
         "conversations": len(stats),
         "exchanges": sum(each.exchange_count for each in stats),
