@@ -502,7 +502,7 @@ async def make_voip(home: HomeAssistant, _monkeypatch: pytest.MonkeyPatch) -> No
     registry = er.async_get(home)
     entry = registry.async_get(SATELLITE)
     assert entry is not None
-    registry.entities.data[SATELLITE] = evolve(entry, platform="voip")
+    registry.entities[SATELLITE] = evolve(entry, platform="voip")
 
 
 async def make_mute(home: HomeAssistant, _monkeypatch: pytest.MonkeyPatch) -> None:
@@ -547,6 +547,22 @@ async def test_satellite_that_cannot_announce_is_replaced_by_a_notification(
 
     assert outcomes(answers) == ["ready"]
     assert "Blue" not in heard.text
+
+
+async def test_satellite_that_was_renamed_meanwhile_announces_the_answer(
+    *, home: HomeAssistant, heard: Heard, entry, model_server: ModelServer, gate: Gate, answers: list[Event]
+) -> None:
+    gate.close("which colour is the sky?")
+    model_server.script(words("Blue."))
+    await press(home, "which colour is the sky?")
+    er.async_get(home).async_update_entity(SATELLITE, new_entity_id="assist_satellite.renamed")
+    await until(lambda: home.states.get("assist_satellite.renamed") is not None)
+
+    gate.release("which colour is the sky?")
+    await until(lambda: bool(answers))
+
+    assert outcomes(answers) == ["announced"]
+    assert heard.utterances == [PROMISE, "Blue."]
 
 
 async def test_busy_satellite_is_tried_again(

@@ -15,6 +15,7 @@ from uuid import uuid7
 from homeassistant.components import conversation
 from homeassistant.components.conversation import ChatLog, ConversationInput, ConversationResult
 from homeassistant.core import HomeAssistant, callback
+from homeassistant.helpers import entity_registry as er
 from homeassistant.helpers.chat_session import ChatSession
 from homeassistant.helpers.intent import IntentResponse
 from homeassistant.util.hass_dict import HassKey
@@ -101,6 +102,8 @@ class PipelineTurn:
         self.turn = turn
         self.reply = ChatLogReply(copy_chat_log(chat_log), turn.entity_id)
         self._received_at = received_at
+        satellite = er.async_get(agent.hass).async_get(turn.user_input.satellite_id or "")
+        self._satellite_registry_id = satellite.id if satellite else None
         self._pipeline_log = chat_log
         asks_model = agent.model is not None and agent.config.routing is not RoutingMode.LOCAL_ONLY
         self._can_hand_over = asks_model and agent.config.limits.turn_timeout > HAND_OVER_SECONDS
@@ -150,14 +153,16 @@ class PipelineTurn:
         leave_session(task)
         self.turn.move_to_background()
         ChatLogReply(self._pipeline_log, self.turn.entity_id).add_answer(phrase)
-        HandOver(self.turn, task).start()
+        HandOver(self.turn, task, self._satellite_registry_id).start()
         return _build_result(language, phrase, self._pipeline_log.conversation_id)
 
 
 class HandOver:
     """A turn in the background, whose answer was promised to the person who asked."""
 
-    def __init__(self, turn: ConversationTurn, task: asyncio.Task[ConversationResult]) -> None:
+    def __init__(
+        self, turn: ConversationTurn, task: asyncio.Task[ConversationResult], satellite_registry_id: str | None
+    ) -> None:
         self.agent_id = turn.agent.id
         # the id that the session of the input has
         self.conversation_id = turn.user_input.conversation_id or ""
@@ -166,6 +171,7 @@ class HandOver:
         self._turn = turn
         self._user_input = turn.user_input
         self._task = task
+        self._satellite_registry_id = satellite_registry_id
         self._hass = turn.agent.hass
         self._agent = turn.current_agent
         self._delivery: asyncio.Task[None] | None = None
@@ -243,11 +249,11 @@ class HandOver:
 
     async def _async_deliver(self, text: str) -> Delivery:
         hass, name = self._hass, self._agent.config.name
-        satellite_id, context = self._user_input.satellite_id, self._user_input.context
-        if satellite_id is not None:
-            is_in_use = partial(_get_running_turns(hass).is_in_use, satellite_id)
-            if await async_announce(hass, satellite_id, text, context, is_in_use):
-                return Delivery.ANNOUNCED
+        registry_id, context = self._satellite_registry_id, self._user_input.context
+        if registry_id is not None and await async_announce(
+            hass, registry_id, text, context, _get_running_turns(hass).is_in_use
+        ):
+            return Delivery.ANNOUNCED
         if await async_notify(hass, self._turn.speaker.person, name, text, context):
             return Delivery.NOTIFIED
         mention = await async_get_spoken_text(hass, self._user_input.language, "common", "answer_ready")

@@ -157,25 +157,26 @@ class Delivery(StrEnum):
 
 
 async def async_announce(
-    hass: HomeAssistant, satellite_id: str, text: str, context: Context, is_in_use: Callable[[], bool]
+    hass: HomeAssistant, registry_id: str, text: str, context: Context, is_in_use: Callable[[str], bool]
 ) -> bool:
     """Announce a text on a satellite as soon as it is idle. Return False if it cannot announce anything.
 
-    `is_in_use` returns whether one of our turns uses the satellite: an announcement would cancel that turn, and the
-    state of a satellite may be idle although a turn is running.
+    The satellite is given by its ID in the entity registry, because it may be renamed while its turn runs. `is_in_use`
+    returns whether one of our turns uses the satellite with an entity ID: an announcement would cancel that turn, and
+    the state of a satellite may be idle although a turn is running.
     """
-    entry = er.async_get(hass).async_get(satellite_id)
-    # an announcement would ring the phone
-    if entry is None or entry.platform == _VOIP_PLATFORM:
-        return False
     ends_at = time.monotonic() + _MAX_WAIT_SECONDS
     while time.monotonic() < ends_at:
-        state = hass.states.get(satellite_id)
+        entry = er.async_get(hass).async_get(registry_id)
+        # an announcement would ring the phone
+        if entry is None or entry.platform == _VOIP_PLATFORM:
+            return False
+        state = hass.states.get(entry.entity_id)
         if state is None or state.state == STATE_UNAVAILABLE:
             return False
-        if _is_idle(state) and not is_in_use():
+        if _is_idle(state) and not is_in_use(entry.entity_id):
             with suppress(SatelliteBusyError):
-                return await _async_call_announce(hass, satellite_id, text, context)
+                return await _async_call_announce(hass, entry.entity_id, text, context)
         await asyncio.sleep(_RETRY_SECONDS)
     return False
 
