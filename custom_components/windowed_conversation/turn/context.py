@@ -106,9 +106,14 @@ def mark_typed_prefixes(text: str) -> str:
     anywhere in the text, so that only the real prefix begins with `[CONTEXT:`. Windows store the marked text, which is
     what the model is sent; local commands get the original text.
     """
+    return replace_prefixes(text, TYPED_PREFIX_START)
+
+
+def replace_prefixes(text: str, replacement: str) -> str:
+    """Return the text with `replacement` for the beginning of anything that looks like our prefix."""
     letters, parts, end = _map_to_plain_letters(text), list[str](), 0
     for fake in _FAKE_PREFIX_PATTERN.finditer(letters):
-        parts += text[end : fake.start()], TYPED_PREFIX_START
+        parts += text[end : fake.start()], replacement
         end = fake.end()
     return "".join([*parts, text[end:]])
 

@@ -14,6 +14,8 @@ import json
 import re
 from typing import NamedTuple
 
+from .context import PREFIX_START, replace_prefixes
+
 _HEADING = "Devices by area and domain, name/alias"
 _NUMBERS_HEADING = "{heading}; a number is how many there are, {tool} finds their names"
 _NO_AREA = "no area"
@@ -95,6 +97,8 @@ def format_names(names: tuple[str, ...]) -> str:
 
 
 def _quote(name: str, separators: re.Pattern[str]) -> str:
+    """Return a name as the overview has it. One that imitates the stamp loses the bracket before it."""
+    name = replace_prefixes(name, PREFIX_START.removeprefix("["))
     if name.isprintable():
         return json.dumps(name, ensure_ascii=False) if separators.search(name) else name
     return json.dumps(name)
