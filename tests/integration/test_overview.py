@@ -20,6 +20,7 @@ from custom_components.windowed_conversation.const import (
     CONF_ROUTING,
     CONF_STATES,
 )
+from custom_components.windowed_conversation.turn.home import STATES_HINT
 from demo.model_server import ModelServer, words
 from demo.model_server.home_overview import OverviewEntity, parse_overview
 
@@ -404,6 +405,21 @@ async def test_small_model_gets_numbers_and_the_tool_that_finds_the_names(
     offered = {tool["function"]["name"] for tool in model_server.requests[-1].body["tools"]}
     assert offered & set(heading.split()) == {"windowed_conversation__get_states"}
     assert "sensor: 6" in prompt
+
+
+@pytest.mark.parametrize(("context", "has_states"), [(2400, True), (1000, False)])
+async def test_small_model_is_told_of_states_only_if_it_gets_them(
+    *, home: HomeAssistant, set_up: SetUpFn, say: SayFn, model_server: ModelServer, context: int, has_states: bool
+) -> None:
+    for component in ("light", "cover", "climate", "media_player", "todo", "vacuum"):
+        assert await async_setup_component(home, component, {})
+    furnish(home, 200)
+    await set_up(**{CONF_ROUTING: "model_only", CONF_STATES: True, CONF_CONTEXT_TOKENS: context})
+    await say("hello")
+
+    (prompt,) = get_system_prompts(model_server)
+    newest = model_server.requests[-1].body["messages"][-1]["content"]
+    assert (STATES_HINT in prompt, "; states: " in newest) == (has_states, has_states)
 
 
 async def test_small_model_keeps_exchanges_in_a_home_of_sixty_entities(

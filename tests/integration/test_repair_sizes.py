@@ -37,7 +37,7 @@ def issue_of(entry: MockConfigEntry) -> str:
 @pytest.fixture
 async def small(home: HomeAssistant, set_up: SetUpFn, say: SayFn) -> MockConfigEntry:
     """Return an account whose agent's requests do not fit into its model, which a turn has found."""
-    settings = {CONF_CONTEXT_TOKENS: 1_000, CONF_MAX_ANSWER_TOKENS: 500, CONF_STATES: True}
+    settings = {CONF_CONTEXT_TOKENS: 700, CONF_MAX_ANSWER_TOKENS: 500, CONF_STATES: True}
     entry = await set_up(**settings, **{CONF_ROUTING: "model_only"})
     await act(home, "remember", text="The bins go out on Friday")
     await say("my name is Ada")
@@ -53,7 +53,7 @@ async def open_settings(repairs: RepairFlows, entry: MockConfigEntry) -> Any:
 
 async def save(repairs: RepairFlows, form: Any, **advanced: Any) -> Any:
     """Submit the form of the agent with some changed settings."""
-    settings = {CONF_CONTEXT_TOKENS: 1_000, CONF_MAX_ANSWER_TOKENS: 500, **advanced}
+    settings = {CONF_CONTEXT_TOKENS: 700, CONF_MAX_ANSWER_TOKENS: 500, **advanced}
     entered = {CONF_NAME: "Ada", CONF_MODEL: "scripted", "llm_hass_api": ["assist"], CONF_ROUTING: "model_only"}
     return await repairs.submit_next(form, **entered, advanced=settings)
 
@@ -109,7 +109,7 @@ async def test_flow_opens_the_settings_of_the_agent(small: MockConfigEntry, repa
 
     assert (step["type"], step["reason"], step["result"]["entry_id"]) == ("abort", "settings_opened", small.entry_id)
     assert (form["type"], form["step_id"]) == ("form", "agent")
-    assert "Model: 1,000." in form["description_placeholders"]["request_weight"]
+    assert "Model: 700." in form["description_placeholders"]["request_weight"]
 
 
 async def test_issue_stays_until_the_settings_are_saved(
@@ -137,7 +137,7 @@ async def test_conversation_continues_after_the_fix(
     ("settings", "found"),
     [
         ({CONF_MAX_ANSWER_TOKENS: 490}, {"model_too_small"}),
-        ({CONF_CONTEXT_TOKENS: 1_010}, {"model_too_small"}),
+        ({CONF_CONTEXT_TOKENS: 710}, {"model_too_small"}),
         ({CONF_CONTEXT_TOKENS: 3_000}, set()),
         ({CONF_CONTEXT_TOKENS: 1_600, CONF_MAX_ANSWER_TOKENS: 100}, set()),
     ],

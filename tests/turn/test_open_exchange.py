@@ -72,8 +72,8 @@ async def test_requests_of_many_rounds_begin_like_the_one_before(
 async def test_requests_of_many_rounds_keep_to_the_room_of_the_model(
     tokens: int, take: Take, long_system_question: Question, pages: Any, model_server: ModelServer
 ) -> None:
-    room = 7000
-    budget = Budget(WindowPolicy(), context_tokens=room + 1000, max_answer_tokens=1000)
+    room = 7500
+    budget = Budget(WindowPolicy(), context_tokens=8000, max_answer_tokens=500)
     asked = replace(long_system_question, model=replace(long_system_question.model, budget=budget))
     pages(tokens)
     model_server.script(*read(ROUNDS))

@@ -245,6 +245,15 @@ async def test_figure_of_the_user_wins_over_what_was_learned(question: Question)
     assert (model.planned_budget.context_tokens, model.planned_budget.max_answer_tokens) == (128_000, 900)
 
 
+@pytest.mark.parametrize(("entered", "reserved"), [(4096, 256), (8192, 512), (16_000, 1000), (128_000, 1000)])
+def test_answer_has_a_sixteenth_at_most_of_a_size_that_the_user_has_entered(
+    question: Question, entered: int, reserved: int
+) -> None:
+    model = replace(question.model, budget=Budget(WindowPolicy(8000), entered, 1000))
+
+    assert (model.planned_budget.context_tokens, model.planned_budget.max_answer_tokens) == (entered, reserved)
+
+
 @pytest.mark.parametrize(("max_answer_tokens", "reserved"), [(1000, 250), (100, 100)])
 async def test_answer_has_a_sixteenth_at_most_of_a_size_that_the_user_has_not_entered(
     max_answer_tokens: int, reserved: int, question: Question

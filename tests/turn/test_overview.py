@@ -6,9 +6,9 @@ from random import Random
 from hypothesis import given, strategies as st
 import pytest
 
-from custom_components.windowed_conversation.turn.limits import calculate_overview_limit
+from custom_components.windowed_conversation.turn.limits import Budget, calculate_overview_limit
 from custom_components.windowed_conversation.turn.overview import Overview, Place
-from custom_components.windowed_conversation.window import EstimatedCounter
+from custom_components.windowed_conversation.window import EstimatedCounter, WindowPolicy
 from demo.model_server.home_overview import OverviewEntity, parse_overview
 
 COUNT = EstimatedCounter().count
@@ -54,6 +54,12 @@ def text_of(*entities: OverviewEntity, limit: int | None = None, tool: str = "ge
 def without_unknown_place(entity: OverviewEntity) -> OverviewEntity:
     """Return the entity without the aliases and the floor of an area that it does not have."""
     return entity if entity.area else OverviewEntity(entity.name, entity.domain, aliases=entity.aliases)
+
+
+def budget(context_tokens: int | None, schema_tokens: int = 0) -> Budget:
+    """Return the budget of a model with an answer of 256 tokens and a live context of 300."""
+    policy = WindowPolicy(history_tokens=8_000)
+    return Budget(policy, context_tokens, max_answer_tokens=256, schema_tokens=schema_tokens, live_tokens=300)
 
 
 def house(rooms: int = 10, seed: int = 30) -> list[OverviewEntity]:
@@ -135,8 +141,12 @@ def test_larger_limit_never_has_fewer_names() -> None:
 
 
 def test_overview_of_a_model_of_unknown_size_has_no_limit() -> None:
-    assert calculate_overview_limit(None) is None
+    assert calculate_overview_limit(budget(None), 0) is None
 
 
 def test_overview_of_a_small_model_has_a_share_of_its_size() -> None:
-    assert calculate_overview_limit(4096) == 614
+    assert calculate_overview_limit(budget(4096), 300) == 600
+
+
+def test_live_context_and_tools_stand_before_the_names_in_the_overview() -> None:
+    assert [calculate_overview_limit(budget(4096, tools), 300) for tools in (2_300, 2_900, 4_000)] == [450, 150, 0]

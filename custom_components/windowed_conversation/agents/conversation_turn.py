@@ -17,6 +17,7 @@ from homeassistant.util import dt as dt_util
 
 from ..bridge.chat_log import ChatLogReply
 from ..bridge.errors import async_get_done_phrase
+from ..bridge.home_states import async_get_home_states
 from ..bridge.home_tools import create_home_tools
 from ..bridge.local_intents import REASONS_FOR_DEFAULT_AGENT, LocalAnswerer
 from ..bridge.memory_answers import ForgetCallback, MemoryAnswerer
@@ -30,18 +31,18 @@ from ..providers import count_tools_tokens
 from ..turn.context import ContextPlacement, InputStamp, clean_name
 from ..turn.errors import PromptRenderingFailed
 from ..turn.forgetting import remove_forget_exchange
-from ..turn.home import STATES_HINT
-from ..turn.limits import RequestWeight, calculate_overview_limit, weigh_request
+from ..turn.home import MIN_STATES_TOKENS, STATES_HINT
+from ..turn.limits import RequestWeight, calculate_max_live_tokens, calculate_overview_limit, weigh_request
 from ..turn.model import Model, Question
 from ..turn.recall import PromptFacts, append_prompt_facts
 from ..turn.remember_requests import MemoryDialog, MemoryReply
 from ..turn.routing import RoutingMode
 from ..turn.speaker import Speaker
 from ..turn.state import Turn
-from ..window import Attachment, Window, WindowStats
+from ..window import Attachment, EstimatedCounter, TextKind, Window, WindowStats, count_text_tokens
 from .agent import Agent, EntityAgent, async_find_agent, async_find_fallback_agents
 from .forgetting import async_run_deletion
-from .live_context import TurnContext
+from .live_context import TurnContext, calculate_live_limit
 from .prompt_cache import PromptFingerprints
 from .store import async_get_store
 
@@ -164,9 +165,10 @@ async def async_weigh_request(agent: Agent, llm_context: llm.LLMContext) -> Requ
     window = Window("", agent.config.policy, agent.counter)
     context = TurnContext(agent, window, nobody, stamp, nobody.language)
     profiles = list(agent.profiles.values()) if agent.config.memory else [(None, PromptFacts())]
+    instructions = _render_instructions(agent, nobody, llm_context).strip()
     return weigh_request(
-        _render_instructions(agent, nobody, llm_context).strip(),
-        _format_home_prompt(agent, api),
+        instructions,
+        _format_home_prompt(agent, api, instructions),
         agent.tool_schemas.convert_tools(api),
         facts=profiles[-1][1].text if profiles else None,
         budget=replace(agent.model.planned_budget, live_tokens=context.max_tokens),
@@ -256,20 +258,32 @@ def _build_system_prompt(
     extra = turn.user_input.extra_system_prompt or turn.chat_log.extra_system_prompt
     turn.chat_log.extra_system_prompt = extra
     instructions = _render_instructions(turn.agent, turn.speaker, llm_context)
-    home = _format_home_prompt(turn.agent, api)
+    home = _format_home_prompt(turn.agent, api, instructions)
     parts = [part.strip() for part in (instructions, home, extra or "")]
     fingerprints = PromptFingerprints(hash((instructions, extra)), hash(home), volatile)
     return fingerprints, "\n".join(filter(None, parts))
 
 
-def _format_home_prompt(agent: Agent, api: llm.APIInstance | None) -> str:
-    """Return the prompt of the tools, with an overview of the home that suits the model, and the hint on its states."""
+def _format_home_prompt(agent: Agent, api: llm.APIInstance | None, instructions: str) -> str:
+    """Return the prompt of the tools, with an overview of the home that suits the model, and the hint on its states.
+
+    Everything is estimated without the learned factors, because with each of them the overview would change.
+    """
+    assert agent.model is not None
     if api is None:
         return ""
-    context_tokens = agent.model.planned_budget.context_tokens if agent.model is not None else None
-    prompt = async_shorten_prompt(agent.hass, api, calculate_overview_limit(context_tokens))
-    hint = STATES_HINT if agent.config.sends_states else ""
-    return "\n".join(filter(None, (prompt.strip(), hint)))
+    estimate = partial(count_text_tokens, TextKind.FIXED, counter=EstimatedCounter())
+    tokens = estimate(instructions)
+    budget = replace(
+        agent.model.planned_budget,
+        schema_tokens=count_tools_tokens(agent.tool_schemas.convert_tools(api)),
+        live_tokens=calculate_live_limit(agent.config),
+    )
+    prompt = async_shorten_prompt(agent.hass, api, calculate_overview_limit(budget, tokens)).strip()
+    room = calculate_max_live_tokens(budget, tokens + estimate(prompt), 0)
+    home_states = async_get_home_states(agent.hass) if agent.config.sends_states else None
+    has_states = home_states is not None and room >= MIN_STATES_TOKENS and bool(home_states.get_home().entities)
+    return "\n".join(filter(None, (prompt, STATES_HINT if has_states else "")))
 
 
 def _render_instructions(agent: Agent, speaker: Speaker, llm_context: llm.LLMContext) -> str:

@@ -30,6 +30,9 @@ type EntitiesByKey = Mapping[str, EntityState]
 # The maximum number of tokens that states may take in a live context.
 MAX_STATES_TOKENS = 200
 
+# With less room, states are no more than some numbers.
+MIN_STATES_TOKENS = 40
+
 # Appended to the instructions, so that a model does not look up states that the request already contains.
 STATES_HINT = (
     "The context before the newest message lists states of the home at this moment; older messages may be out of date. "

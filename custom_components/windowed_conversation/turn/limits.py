@@ -9,8 +9,12 @@ from ..providers import ToolSchema, count_tools_tokens
 from ..window import IMPORTANT, Exchange, TextCounter, TextKind, WindowPolicy
 from .context import MAX_LIVE_CONTEXT_SHARE
 
-# The largest share of a model's context size that the overview of the home may take.
+# The largest share of a model's context size that the overview of the home may take, and its largest share of what the
+# rest of the request and the live context leave. The other half is for the conversation.
 _MAX_OVERVIEW_SHARE = 0.15
+_MAX_OVERVIEW_SHARE_OF_REST = 0.5
+# A limit is a multiple of this, so that a name in the instructions does not change which names of devices fit.
+_OVERVIEW_STEP_TOKENS = 50
 
 # The longest interval between two signs of life of a vendor's server, in seconds, plus one second for the network.
 # OpenAI's and Azure's Responses send a keep-alive after 30 s: https://github.com/openai/openai-node/issues/1964
@@ -23,8 +27,8 @@ BACKGROUND_TIMEOUT = 300.0
 # before that.
 MAX_PAUSE_SECONDS = 60.0
 
-# The answer gets one part in this many of the model's size if the user has not entered the size. Spoken answers are
-# short, and the default of 1,000 tokens would be a quarter of a model that reads 4,000.
+# The answer gets at most one part in this many of the model's size. Spoken answers are short, and the default of 1,000
+# tokens would be a quarter of a model that reads 4,000.
 _ANSWER_DIVISOR = 16
 
 # How much longer than its estimate a request may be, as a share. Some servers refuse a request if the longest answer
@@ -140,7 +144,7 @@ class RequestWeight:
 
 
 def apply_context_size(budget: Budget, context: int) -> Budget:
-    """Return the budget with a context size that the user did not enter; fewer tokens are reserved for the answer."""
+    """Return the budget with a context size. Only a share of it is reserved for the answer."""
     return replace(
         budget, context_tokens=context, max_answer_tokens=min(budget.max_answer_tokens, context // _ANSWER_DIVISOR)
     )
@@ -255,6 +259,10 @@ def weigh_request(
     )
 
 
-def calculate_overview_limit(context_tokens: int | None) -> int | None:
+def calculate_overview_limit(budget: Budget, instructions_tokens: int) -> int | None:
     """Return the most tokens that the overview of the home may take, or None for a model of unknown size."""
-    return None if context_tokens is None else int(_MAX_OVERVIEW_SHARE * context_tokens)
+    left = _calculate_remaining_tokens(budget, instructions_tokens + budget.live_tokens)
+    if budget.context_tokens is None or left is None:
+        return None
+    limit = min(_MAX_OVERVIEW_SHARE * budget.context_tokens, _MAX_OVERVIEW_SHARE_OF_REST * left)
+    return max(0, int(limit) // _OVERVIEW_STEP_TOKENS * _OVERVIEW_STEP_TOKENS)

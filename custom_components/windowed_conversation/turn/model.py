@@ -76,9 +76,9 @@ class Model:
     @property
     def planned_budget(self) -> Budget:
         """The budget of the next request, with the user's context size or else the listed or learned size."""
-        if self.budget.context_tokens is not None:
-            return self.budget
-        context = self.size.get_context_tokens(self.profile.context_tokens)
+        context = self.budget.context_tokens
+        if context is None:
+            context = self.size.get_context_tokens(self.profile.context_tokens)
         return self.budget if context is None else apply_context_size(self.budget, context)
 
 
