@@ -196,3 +196,13 @@ def test_single_character_is_weighed_by_the_words_that_begin_with_it(memory) -> 
     memory.add_turn(turn("猫喜欢鱼"))
 
     assert find_turns(memory, "猫?") == ["猫喜欢鱼"]
+
+
+def test_name_of_the_speaker_is_no_evidence_beside_other_words(memory) -> None:
+    memory.add_fact("Ben is allergic to nuts", person="ben")
+    memory.add_turn(turn("Ben has a dentist appointment", person="ben"))
+
+    asked = {"person": "ben", "speaker": "Ben"}
+    assert find_facts(memory, "did I close the door when I left?", **asked) == []
+    assert find_turns(memory, "did I forget something?", **asked) == []
+    assert find_facts(memory, "what am I allergic to?", **asked) == ["Ben is allergic to nuts"]

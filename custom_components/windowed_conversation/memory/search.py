@@ -227,7 +227,7 @@ def select_relevant(
     facts = search_memories(connection, ("fact",), anytime, question) if least.fact is not None else []
     if not facts and least.turn is None:
         return [], []
-    relevance = _Relevance(connection, words, question)
+    relevance = _Relevance(connection, words, question, query.speaker or "")
     facts = [fact for fact in facts if relevance.calculate_share(fact) >= (least.fact or 0.0)]
     if least.turn is None:
         return facts, []
@@ -298,13 +298,16 @@ def _add_neighbors(
 class _Relevance:
     """Calculates the share of a question's weight that a text has. A rare word weighs more than a common one."""
 
-    def __init__(self, connection: sqlite3.Connection, words: Words, question: SearchTerms) -> None:
+    def __init__(self, connection: sqlite3.Connection, words: Words, question: SearchTerms, speaker: str) -> None:
         """Weigh the terms of the question by their inverse document frequency.
 
-        A pair of characters that no memory contains may span two words, and has no weight.
+        A pair of characters that no memory contains may span two words, and has no weight. The name of the speaker,
+        which stands for "I", is no evidence unless it is all that the question has.
         """
         self._words = words
         self._question = question
+        names = words.build_term_set(speaker)
+        self._name_terms = names if names < {*question.words, *question.word_beginnings} else set[str]()
         places = ",".join("?" * len(question.words))
         counts: Counter[str] = Counter()
         row_count = 0
@@ -333,17 +336,17 @@ class _Relevance:
         terms = self._words.find_terms(words, self._weight_by_term)
         search_terms = self._words.find_terms(split_words(found.search_words), self._weight_by_term)
         plain = f" {remove_diacritics(' '.join([word for word, _ in words]))} "
-        weights, search_weights = list[float](), list[float]()
+        weights, search_weights = dict[str, float](), dict[str, float]()
         for term, weight in self._weight_by_term.items():
             if term in terms or (term in self._question.word_beginnings and term in plain):
-                weights.append(weight)
+                weights[term] = weight
             elif term in search_terms:
-                search_weights.append(weight * _SEARCH_WORD_MATCH)
+                search_weights[term] = weight * _SEARCH_WORD_MATCH
             elif [piece for piece in self._question.pieces_by_word.get(term, ()) if piece in plain]:
-                weights.append(weight * _PIECE_MATCH)
+                weights[term] = weight * _PIECE_MATCH
         if weights or len(search_weights) > 1:
-            weights += search_weights
-        return sum(weights) / self._total_weight
+            weights |= search_weights
+        return 0.0 if self._name_terms.issuperset(weights) else sum(weights.values()) / self._total_weight
 
 
 class MemoryListQuery(NamedTuple):
