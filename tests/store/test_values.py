@@ -3,6 +3,7 @@
 import pytest
 
 from custom_components.windowed_conversation.store import delete_values, list_value_owners, read_value, write_value
+from tests.memory.content import read_all_files
 
 from .files import opened
 
@@ -49,3 +50,16 @@ def test_values_go_with_their_owner(memory) -> None:
     assert (read(memory, "a1"), read(memory, "a2"), read(memory, "a2", "costs")) == (None, 1, None)
     with memory.database.read_transaction() as connection:
         assert list_value_owners(connection) == {"a2"}
+
+
+def test_nothing_of_a_deleted_value_is_left_in_the_file(memory, path) -> None:
+    write(memory, "QUOKKA")
+    write(memory, "wombat", name="another")
+    assert memory.database.checkpoint()
+    assert b"QUOKKA" in read_all_files(path)
+
+    with memory.database.write_transaction() as connection:
+        connection.execute("DELETE FROM value WHERE name = 'totals'")
+    assert memory.database.checkpoint()
+
+    assert b"QUOKKA" not in read_all_files(path)
