@@ -72,6 +72,8 @@ _TARGET_ATTRIBUTES_BY_DOMAIN = {
     "humidifier": ("current_humidity", "humidity", "%"),
     "water_heater": ("current_temperature", "temperature", ""),
 }
+# What a device does at the moment, which its state does not say: a radiator that may heat is also idle.
+_ACTION_ATTRIBUTE_BY_DOMAIN = {"climate": "hvac_action", "humidifier": "action"}
 
 MAX_CHANGES = 24
 _DEFAULT_SPAN = timedelta(days=1)
@@ -180,6 +182,9 @@ def _main_state_text(domain: str, state: str, attributes: Attributes) -> str:
 def _iter_details(domain: str, state: str, attributes: Attributes, unit: str) -> Iterator[str]:
     """Yield details of a state, such as brightness, position, temperature, or title."""
     if domain in _TARGET_ATTRIBUTES_BY_DOMAIN:
+        action = attributes.get(_ACTION_ATTRIBUTE_BY_DOMAIN.get(domain, ""))
+        if isinstance(action, str) and action != state:
+            yield f"now {action}"
         yield from _iter_target_parts(attributes, *_TARGET_ATTRIBUTES_BY_DOMAIN[domain], unit)
     elif domain == "media_player" and state in ("playing", "paused", "buffering"):
         title = attributes.get("media_title")
