@@ -210,6 +210,20 @@ async def test_changes_are_listed_with_the_state_at_the_beginning(
     )
 
 
+async def test_change_that_is_not_recorded_yet_is_in_the_history(
+    recorder: Any, home: HomeAssistant, tools: HomeTools
+) -> None:
+    put(home, "lock.door", "locked", 2 * HOUR)
+    await async_wait_recording_done(home)
+    recorder.commit_interval = 3600
+    put(home, "lock.door", "unlocked")
+
+    history = await tools.get_history(name="door")
+
+    assert "=locked, " in history
+    assert "=unlocked | until " in history
+
+
 def load_oldest_time(home: HomeAssistant) -> None:
     """Make the recorder load the time of its oldest state, as it does at startup."""
     with session_scope(hass=home, read_only=True) as session:

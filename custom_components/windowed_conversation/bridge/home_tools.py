@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, override
 
-from homeassistant.core import HomeAssistant, split_entity_id
+from homeassistant.core import HomeAssistant, State, split_entity_id
 from homeassistant.helpers import area_registry as ar, llm
 from homeassistant.helpers.recorder import get_instance
 from homeassistant.util import dt as dt_util
@@ -115,6 +115,11 @@ class GetHistoryTool(_HomeTool):
         if "recorder" not in hass.config.components:
             return _refuse("no_history", _NO_HISTORY_TEXT)
         changes, read_to = await get_instance(hass).async_add_executor_job(_read_changes, hass, entity_id, span)
+        current = hass.states.get(entity_id)
+        # the recorder writes a change up to a second later
+        recorded_to = changes[-1][0] if changes else span.start
+        if current is not None and read_to == span.end and recorded_to < current.last_updated <= span.end:
+            changes += _list_changes([current], hass, span)
         if not changes:
             return _refuse("nothing_recorded", _NOTHING_RECORDED_TEXT)
         data: JsonObjectType = {"note": _DATA_NOTE, "history": history_text(entity, changes, read_to)}
@@ -163,14 +168,22 @@ def _read_changes(hass: HomeAssistant, entity_id: str, span: Period) -> tuple[li
 
     start, end = dt_util.as_utc(span.start), dt_util.as_utc(span.end)
     found = history.state_changes_during_period(hass, start, end, entity_id, limit=_MAX_STATES_READ).get(entity_id, [])
-    domain, unit, zone = split_entity_id(entity_id)[0], hass.config.units.temperature_unit, span.end.tzinfo
-    changes = [
-        (state.last_updated.astimezone(zone), state_text(domain, state.state, state.attributes, unit))
-        for state in sorted(found, key=lambda state: state.last_updated)
+    changes = _list_changes(found, hass, span)
+    return changes, span.end if len(found) < _MAX_STATES_READ else changes[-1][0]
+
+
+def _list_changes(states: Iterable[State], hass: HomeAssistant, span: Period) -> list[Change]:
+    """Return states of an entity with their times, oldest first."""
+    unit, zone = hass.config.units.temperature_unit, span.end.tzinfo
+    return [
+        (
+            state.last_updated.astimezone(zone),
+            state_text(split_entity_id(state.entity_id)[0], state.state, state.attributes, unit),
+        )
+        for state in sorted(states, key=lambda state: state.last_updated)
         # The recorder has an empty state for times when the entity was removed.
         if state.state
     ]
-    return changes, span.end if len(found) < _MAX_STATES_READ else changes[-1][0]
 
 
 def _find_speaker_area(hass: HomeAssistant, llm_context: llm.LLMContext) -> str:
