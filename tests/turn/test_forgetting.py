@@ -176,6 +176,15 @@ def test_other_windows_lose_its_repetitions_and_nothing_else(store: Store, key: 
     assert store.left(snapshot, key) == ["hello", "undated"]
 
 
+def test_windows_of_others_lose_repetitions_of_a_fact_that_somebody_has_forgotten(store: Store) -> None:
+    store.add_fact("The bins go out on Friday")
+    store.keep(exchange(1.0, "the bins are out on Friday"), exchange(300.0), key=BEN_KEY)
+
+    store.forget(ids=[("fact", 1)], person="anna")
+
+    assert store.kept(BEN_KEY) == ["hello"]
+
+
 def test_of_many_statements_the_newest_count(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rows, "_MAX_STATEMENTS", 2)
     for at in (10.0, 20.0, 30.0, 40.0):
