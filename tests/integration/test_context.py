@@ -13,10 +13,11 @@ from custom_components.windowed_conversation.const import (
     CONF_CONTEXT_PLACEMENT,
     CONF_CONTEXT_TOKENS,
     CONF_FALLBACK_AGENTS,
+    CONF_HISTORY_TOKENS,
     CONF_MAX_ANSWER_TOKENS,
     DOMAIN,
 )
-from custom_components.windowed_conversation.turn.context import ContextPlacement
+from custom_components.windowed_conversation.turn.context import TRIMMED_NOTE, ContextPlacement
 from demo.model_server import ModelServer
 
 from .conftest import LONG, SayFn, SetUpFn, get_speech, until
@@ -65,6 +66,21 @@ async def test_context_is_the_end_of_the_system_prompt_where_that_is_chosen(
     assert system.startswith("Be brief.\n")
     assert system.endswith(f"\nBe kind.\n\n{told}")
     assert said == ["who am I?"]
+
+
+@pytest.mark.parametrize("placement", ContextPlacement)
+async def test_request_says_that_the_beginning_of_the_conversation_has_left_it(
+    set_up: SetUpFn, say: SayFn, model_server: ModelServer, placement: ContextPlacement
+) -> None:
+    await set_up(**{CONF_HISTORY_TOKENS: 300, CONF_CONTEXT_PLACEMENT: placement, "routing": "model_only"})
+    for number in range(12):
+        await say(f"consider that locker number {number} is the {number} times seventh on the left")
+
+    requests = [(*sent(model_server, number)[1], sent(model_server, number)[0]) for number in range(12)]
+    is_whole = ["locker number 0 is" in " ".join(texts) for texts in requests]
+    assert is_whole == [TRIMMED_NOTE not in " ".join(texts) for texts in requests]
+    assert [sum(TRIMMED_NOTE in text for text in texts) for texts in requests] == [1 - whole for whole in is_whole]
+    assert (is_whole[0], is_whole[-1]) == (True, False)
 
 
 async def test_conversation_goes_on_when_the_place_changes(

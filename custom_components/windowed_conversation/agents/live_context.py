@@ -10,7 +10,15 @@ from typing import Any, NamedTuple
 
 from ..bridge.home_states import async_get_home_states
 from ..memory import Fact, Memory, RecallHit, RecallQuery
-from ..turn.context import MAX_LIVE_TOKENS, ContextPlacement, InputStamp, LiveContext, format_context, live_sections
+from ..turn.context import (
+    MAX_LIVE_TOKENS,
+    TRIMMED_NOTE,
+    ContextPlacement,
+    InputStamp,
+    LiveContext,
+    format_context,
+    live_sections,
+)
 from ..turn.home import MAX_STATES_TOKENS, NO_STATES_TEXT, StatesText, build_states_text
 from ..turn.recall import (
     MAX_RECALLED_TOKENS,
@@ -26,7 +34,7 @@ from ..turn.recall import (
 from ..turn.recall_query import build_recall_query
 from ..turn.speaker import Speaker
 from ..turn.state_text import area_name
-from ..window import Exchange, TextKind, Window
+from ..window import Exchange, TextKind, Window, is_summary
 from .agent import Agent, ProfileKey
 from .config import AgentConfig
 from .reload_state import SentContext
@@ -80,6 +88,7 @@ class TurnContext:
         self._states_text: StatesText | None = None
         self._previous_states = agent.listed_states.get(window, NO_STATES_TEXT)
         self._is_in_system = config.context_placement is ContextPlacement.SYSTEM
+        self._note_tokens = self._count_tokens(format_context("", (), TRIMMED_NOTE))
         self._stamp_tokens = self._count_tokens(live_sections(stamp, "", ())) if self._is_in_system else 0
 
     @property
@@ -87,7 +96,8 @@ class TurnContext:
         """The largest token count of the live context, including a stamp beside it in the system instruction."""
         memory = MAX_RECALLED_TOKENS if self._memory_store is not None else 0
         home = MAX_STATES_TOKENS if self._home_states is not None else 0
-        return min(MAX_LIVE_TOKENS, memory + home + self._stamp_tokens)
+        note = self._note_tokens if self._window.stats().evicted_exchanges else 0
+        return min(MAX_LIVE_TOKENS, memory + home + self._stamp_tokens + note)
 
     @property
     def metrics(self) -> Mapping[str, Any]:
@@ -149,6 +159,8 @@ class TurnContext:
     def build_live_context(self, exchanges: Sequence[Exchange], limit: int) -> LiveContext:
         """Return the live context, limited to `limit` tokens, of a request that sends these closed exchanges."""
         limit -= self._stamp_tokens
+        note = TRIMMED_NOTE if limit >= self._note_tokens and self._lacks_beginning(exchanges) else ""
+        limit -= self._note_tokens if note else 0
         most = min(MAX_RECALLED_TOKENS, limit // 2 if self._home_states else limit)
         sent = build_sent_context(exchanges, self.profile, self._speaker.text)
         # lazy, because the first few lines usually fill the limit
@@ -157,10 +169,14 @@ class TurnContext:
         states = self._get_states_text(min(MAX_STATES_TOKENS, limit - recalled.tokens)).text
         self.sent.recalled, self.sent.states = recalled, states
         if self._is_in_system:
-            text = live_sections(self._stamp, states, recalled.lines)
+            text = live_sections(self._stamp, states, recalled.lines, note)
         else:
-            text = format_context(states, recalled.lines)
+            text = format_context(states, recalled.lines, note)
         return LiveContext(text, self._count_tokens(text), frozenset(recalled.source_ids))
+
+    def _lacks_beginning(self, exchanges: Sequence[Exchange]) -> bool:
+        """Return whether exchanges have left the window, and no summary among those that are sent says so."""
+        return self._window.stats().evicted_exchanges > 0 and not any(map(is_summary, exchanges))
 
     def _mentions_home(self, sentence: str) -> bool:
         if self._home_states is None:

@@ -17,7 +17,7 @@ from ..window import MESSAGE_FRAME, Message, Role, with_content
 PREFIX_START = "[CONTEXT:"
 PREFIX_END = "]"
 # The headings of the context sections in a system instruction; the time comes first.
-SECTION_HEADINGS = ("## Time", "## Speaker", "## Device", "## Area", "## States", "## Memory")
+SECTION_HEADINGS = ("## Time", "## Speaker", "## Device", "## Area", "## Conversation", "## States", "## Memory")
 
 # Replaces the beginning of a fake prefix that the user typed. The rest of the text stays as it was typed.
 TYPED_PREFIX_START = "[typed by the user: CONTEXT:"
@@ -37,6 +37,10 @@ _FAKE_PREFIX_PATTERN = re.compile(r"[^\w\[]*".join(map(re.escape, PREFIX_START))
 MAX_LIVE_TOKENS = 300
 MAX_LIVE_CONTEXT_SHARE = 0.15
 _MEMORY_LABEL = "memory, quoted"
+
+# Said in the live context after the first exchange has left the window: "what did I ask first?" would otherwise be
+# answered from the first exchange that is left.
+TRIMMED_NOTE = "the beginning of this conversation is not shown"
 
 
 class ContextPlacement(StrEnum):
@@ -151,15 +155,16 @@ def format_recalled_lines(lines: tuple[str, ...]) -> str:
     return f"; {_MEMORY_LABEL}: {'; '.join(lines)}" if lines else ""
 
 
-def format_context(states: str, lines: tuple[str, ...]) -> str:
+def format_context(states: str, lines: tuple[str, ...], note: str = "") -> str:
     """Return the live context as the text that is appended to the stamp of the newest message."""
-    text = f"; states: {states}" if states else ""
+    text = f"; {note}" if note else ""
+    text += f"; states: {states}" if states else ""
     return text + format_recalled_lines(lines) if lines else text
 
 
-def live_sections(stamp: InputStamp, states: str, lines: tuple[str, ...]) -> str:
+def live_sections(stamp: InputStamp, states: str, lines: tuple[str, ...], note: str = "") -> str:
     """Return the stamp and the live context as Markdown sections for the end of the system instruction."""
-    parts = {**stamp.format_sections(), "states": states, "memory": "; ".join(lines)}
+    parts = {**stamp.format_sections(), "conversation": note, "states": states, "memory": "; ".join(lines)}
     return "".join(f"\n\n## {name.capitalize()}\n{line}" for name, line in parts.items() if line)
 
 
