@@ -40,8 +40,6 @@ class ModelAccess:
     # Whether this is the scripted model.
     is_scripted: bool = False
     has_memory: bool = True
-    # Whether the agent learns from conversations.
-    learns: bool = False
     # The level of the record of turns, or None for the default.
     record_level: str | None = None
 
@@ -210,8 +208,6 @@ def _build_agent_changes(model: ModelAccess) -> Json:
         changes |= {"idle_timeout": idle, "turn_timeout": turn}
     if not model.has_memory:
         changes["memory"] = False
-    if model.learns:
-        changes["learning"] = "facts"
     if model.record_level is not None:
         changes["record"] = model.record_level
     return changes

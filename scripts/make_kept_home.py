@@ -57,7 +57,6 @@ _OPTIONS = {
 _HOUSE = {
     "prompt": "You are the voice of a small house. Answer in one sentence.",
     "fallback_agents": [kept.STUDY],
-    "learning": "facts",
     "record": "full",
     "temperature": 0.3,
     "top_p": 0.95,
@@ -103,7 +102,6 @@ async def main() -> None:
                 await _talk(house, model)
             kept.move_times(config / kept.DATABASE, -3600.0)
             model.reset()
-            _script_learning(model)
             async with run_kept_house(config) as house:
                 await _live_on(house)
                 people = await _list_people(house.people.owner)
@@ -202,22 +200,12 @@ async def _talk(house: KeptHouse, model: ModelServer) -> None:
     remember = call("remember", text=kept.WORDED_FACT, quote=kept.WORDED_FACT, words=kept.WORDED_BY)
     model.script(remember, words("I will know it."))
     await _say(house, owner, kept.HOUSE, "a", f"note this for later: {kept.WORDED_FACT}")
-    await _say(house, owner, kept.HOUSE, "a", f"well, {kept.LEARNED_FACT}, so there is no cake today")
     await _say(house, owner, kept.CLERK, kept.LETTERS, f"my name is {kept.NAME}", "think about the weather")
 
 
-def _script_learning(model: ModelServer) -> None:
-    """Script the answer to the request to learn from what the owner said on the first day."""
-    fact = {"number": 2, "quote": kept.LEARNED_FACT, "subject": "", "words": kept.LEARNED_BY}
-    learned = {"summary": f"Said: {kept.LEARNED_FACT}, so there is no cake today", "facts": [fact]}
-    model.script(words(json.dumps(learned)))
-
-
 async def _live_on(house: KeptHouse) -> None:
-    """Go on after a restart: learn from the conversations that have ended, and talk to each agent."""
-    # no sentence for a model may come first, because it would get the answer to the request to learn
+    """Go on after a restart: talk to each agent."""
     await _say(house, kept.GUEST, kept.HOUSE, "c", "turn on the kitchen light")
-    await _wait_for_fact(house, kept.LEARNED_FACT)
     await _say(house, kept.OWNER, kept.ATTIC, "e", "turn on the garage light")
     await _say(house, kept.OWNER, kept.STUDY, kept.DIARY, "what is my name?")
     await _say(house, kept.OWNER, kept.CLERK, kept.LETTERS, "I would like the bedroom light switched on")
@@ -243,13 +231,6 @@ async def _wait_for_summary(house: KeptHouse) -> None:
     await wait_for(list_tags, lambda tags: "summary" in tags)
 
 
-async def _wait_for_fact(house: KeptHouse, text: str) -> None:
-    async def list_facts() -> str:
-        return str(await house.act(kept.OWNER, "recall", kinds="fact", limit=100))
-
-    await wait_for(list_facts, lambda facts: text in facts)
-
-
 async def _export(house: KeptHouse) -> None:
     """Write the exports to the folder `media`."""
     diary = {"entity_id": kept.STUDY, "conversation_id": kept.DIARY, "content": "export"}
@@ -261,9 +242,9 @@ async def _export(house: KeptHouse) -> None:
 
 
 async def _leave_unfinished(house: KeptHouse, model: ModelServer) -> None:
-    """Leave a turn that another agent answered, a conversation that was not read, and an answer that was promised."""
+    """Leave a turn that another agent answered, and an answer that was promised."""
     model.fault("500", 1)
-    await _say(house, kept.OWNER, kept.HOUSE, "d", "what is the meaning of all this?", f"well, {kept.UNREAD_FACT}")
+    await _say(house, kept.OWNER, kept.HOUSE, "d", "what is the meaning of all this?")
     model.change(latency=120.0)
     promise = await take_turn(house.people.owner, "tell me a story about patience")
     print(promise.speech)
@@ -337,7 +318,6 @@ async def _visit(folder: Path, copy: Path, model: str) -> None:
     await restore_logins(copy, sys.executable, kept.OWNER, kept.GUEST)
     async with run_kept_house(copy) as house:
         responses = await kept.visit(house)
-        await _wait_for_fact(house, kept.UNREAD_FACT)
     found: dict[str, Any] = {"actions": responses, "events": _read_events(copy)}
     text = json.dumps(found, indent=1, ensure_ascii=False).replace(str(copy), "/config")
     (folder / "responses.json").write_text(text + "\n")

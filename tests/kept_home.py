@@ -22,8 +22,7 @@ VERSIONS = sorted(each.name for each in KEPT.glob("*"))
 DOMAIN = "windowed_conversation"
 DATABASE = Path(".storage") / f"{DOMAIN}.db"
 
-# The agents: one that learns and shares a window with each person, one of the same account, one of OpenAI, and one
-# without a model.
+# The agents: one that has a window for each person, one of the same account, one of OpenAI, and one without a model.
 AGENTS = HOUSE, STUDY, CLERK, ATTIC = tuple(f"conversation.{name}" for name in ("house", "study", "clerk", "attic"))
 TASK = "ai_task.scripted_ai_task"
 SATELLITE = "assist_satellite.satellite"
@@ -39,15 +38,12 @@ TAG = "pinned"
 OWNERS_FACT, GUESTS_FACT = "my locker is number 7", "my bike is in the shed"
 REPLACED_FACT, HOMES_FACT = "the bins go out on Thursday", "the bins go out on Friday"
 WORDED_FACT, WORDED_BY = "the fuse box hangs behind the coat rack", "blackout, breaker, electricity"
-LEARNED_FACT, LEARNED_BY = "my sister Eva is allergic to nuts", "cashew, allergy, peanut"
 # A fact that was forgotten before the home was stopped.
 FORGOTTEN_FACT = "the spare key is in the drawer"
 # Each person with a private fact, and with one of the other person.
 FACTS_BY_PERSON = ((OWNER, OWNERS_FACT, GUESTS_FACT), (GUEST, GUESTS_FACT, OWNERS_FACT))
 # The summary of the cellar.
 SUMMARY = "You told me: remember that the wine is on the left."
-# A sentence of a conversation that was not read when the home was stopped.
-UNREAD_FACT = "our cat is called Mimi"
 
 # Seconds between the last moment of a kept home and its copy's start.
 _ABSENCE = 3600.0
@@ -168,7 +164,7 @@ class Visited(Protocol):
 async def visit(home: Visited) -> dict[str, list[Json]]:
     """Talk, call each action, and forget. Return the responses of the actions by their names.
 
-    Each event is fired at least once: that of a lost answer at the start, and that of learning some time after it.
+    Each event is fired at least once: that of a lost answer at the start.
     """
     responses: defaultdict[str, list[Json]] = defaultdict(list)
 
@@ -216,7 +212,7 @@ async def _call_actions_on_memory(act: Any) -> None:
     await act("export_memories")
     await act("export_memories", everyone=True, filename="media/visit.jsonl")
     await act("import_memories", filename="media/visit.jsonl")
-    for query in (OWNERS_FACT, LEARNED_FACT):
+    for query in (OWNERS_FACT, WORDED_FACT):
         await act("forget", query=query, dry_run=True)
 
 

@@ -32,7 +32,6 @@ from custom_components.windowed_conversation.const import (
     CONF_EFFORT,
     CONF_FILLER,
     CONF_FORMAT,
-    CONF_LEARNING,
     CONF_PERSISTENCE,
     CONF_RECORD,
     CONF_ROUTING,
@@ -41,7 +40,6 @@ from custom_components.windowed_conversation.const import (
     SUBENTRY_AI_TASK,
     SUBENTRY_CONVERSATION,
     Counting,
-    Learning,
     OpenAIFormat,
     Persistence,
     RecordLevel,
@@ -167,7 +165,6 @@ def test_every_exception_has_its_text_and_every_text_its_exception() -> None:
 def test_every_sentence_of_the_activity_and_of_memory_has_its_text() -> None:
     activities = {text(call.args[1]) for call in calls("_common_text") if isinstance(call.args[1], ast.Constant)}
     activities |= {f"answered_{by}" for by in ("locally", "by_model", "by_agent")} | {"answer_lost", "answer_ready"}
-    activities |= {"learned", *(f"learned_{each}" for each in ("about", "facts", "summary"))}
     counts = {f"forgotten_exchanges_{each}" for each in ("one", "few", "other")}
 
     assert TEXTS["common"].keys() == activities | counts | set(ReplyKey) | set(FILLER_KEYS) | {"hand_over"}
@@ -217,7 +214,6 @@ def test_every_choice_has_its_text() -> None:
         CONF_EFFORT: SELECTABLE_EFFORTS,
         CONF_FILLER: FillerMode,
         CONF_FORMAT: OpenAIFormat,
-        CONF_LEARNING: Learning,
         CONF_PERSISTENCE: Persistence,
         CONF_RECORD: RecordLevel,
         CONF_ROUTING: RoutingMode,

@@ -26,7 +26,6 @@ CONF_FORMAT = "format"
 CONF_HEAD_START = "head_start"
 CONF_HISTORY_TOKENS = "history_tokens"
 CONF_EXCLUDED_TAGS = "excluded_tags"
-CONF_LEARNING = "learning"
 CONF_MAX_TOOL_TURNS = "max_tool_turns"
 CONF_MAX_WINDOWS = "max_windows"
 CONF_MEMORY = "memory"
@@ -83,14 +82,6 @@ class Persistence(StrEnum):
     OFF = "off"
     OWN_IDS = "own"
     ALL = "all"
-
-
-class Learning(StrEnum):
-    """The memories that a conversation leaves when it has ended: none, a summary, or also facts."""
-
-    OFF = "off"
-    SUMMARIES = "summaries"
-    FACTS = "facts"
 
 
 class RecordLevel(StrEnum):

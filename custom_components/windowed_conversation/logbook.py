@@ -1,4 +1,4 @@
-"""Logbook entries for each turn, each promised answer, each deletion from memory, and everything learned."""
+"""Logbook entries for each turn, each promised answer, and each deletion from memory."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -8,10 +8,9 @@ from homeassistant.const import ATTR_ENTITY_ID
 from homeassistant.core import Event, HomeAssistant, callback
 from homeassistant.helpers.translation import async_get_cached_translations
 
-from .agents.store import async_get_store
 from .bridge.delivery import Delivery
 from .bridge.errors import ERROR_KEY_BY_CLASS_NAME, plural_form
-from .bridge.turn_report import EVENT_ANSWER, EVENT_FORGOTTEN, EVENT_LEARNED, EVENT_TURN
+from .bridge.turn_report import EVENT_ANSWER, EVENT_FORGOTTEN, EVENT_TURN
 from .const import DOMAIN
 from .memory import base_language
 from .providers import Redirected
@@ -46,7 +45,6 @@ def async_describe_events(
     async_describe_event(DOMAIN, EVENT_TURN, make_describer(_format_turn))
     async_describe_event(DOMAIN, EVENT_ANSWER, make_describer(_format_promise))
     async_describe_event(DOMAIN, EVENT_FORGOTTEN, make_describer(_format_forgetting))
-    async_describe_event(DOMAIN, EVENT_LEARNED, make_describer(_format_learning))
 
 
 def _format_turn(hass: HomeAssistant, turn: Mapping[str, Any]) -> str:
@@ -76,18 +74,6 @@ def _format_promise(hass: HomeAssistant, promise: Mapping[str, Any]) -> str:
 def _format_forgetting(hass: HomeAssistant, forgotten: Mapping[str, Any]) -> str:
     count: int = forgotten["exchanges"]
     return _common_text(hass, f"forgotten_exchanges_{plural_form(hass.config.language, count)}", count=str(count))
-
-
-def _format_learning(hass: HomeAssistant, learned: Mapping[str, Any]) -> str:
-    """Return the text of the new facts until the next restart, unless something is forgotten."""
-    store = async_get_store(hass)
-    found = [store.learned_facts[each] for each in learned["facts"] if store and each in store.learned_facts]
-    if not found:
-        return _common_text(hass, "learned")
-    owners, facts = {owner for owner, _ in found}, "; ".join([text for _, text in found])
-    # facts of the home are about nobody
-    name = owners.pop() if len(owners) == 1 else ""
-    return _common_text(hass, "learned_about" if name else "learned_facts", name=name, facts=facts)
 
 
 def _format_failure(hass: HomeAssistant, error: str) -> str:

@@ -7,7 +7,6 @@ import re
 from typing import Any
 
 from .conversation import Answer, Conversation
-from .extraction import extract
 from .form_filling import fill_form
 from .refusal import Refusal, RefusedError
 from .wire import Prompt
@@ -79,8 +78,7 @@ def match_schema(answer: Answer, prompt: Prompt, shapes: tuple[str, ...]) -> Ans
     schema = prompt.schema_text if parameter is None else parameter
     if schema is None or answer.calls or _IGNORING in shapes:
         return answer
-    extracted = extract(prompt.conversation)
-    data = fill_form(schema, prompt.conversation) if extracted is None else extracted
+    data = fill_form(schema, prompt.conversation)
     if _MISTYPING in shapes and data:
         data = _spoil_type(data, prompt.conversation)
     text = json.dumps(data, ensure_ascii=False)

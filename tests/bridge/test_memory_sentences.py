@@ -26,11 +26,10 @@ REQUESTS = {path.stem: path.read_text("utf-8") for path in (FOLDER / "requests")
 
 def requests() -> Iterator[tuple[str, str, MemoryRequest | None]]:
     for language, sentences in (*SENTENCES.items(), *EVERYDAY.items()):
-        for verb in (each for each in RequestKind if each not in (RequestKind.LIST_FACTS, RequestKind.LIST_LEARNED)):
+        for verb in (each for each in RequestKind if each is not RequestKind.LIST_FACTS):
             captures = sentences.get(verb, {}).items()
             yield from ((language, said, MemoryRequest(verb, text)) for said, text in captures)
         yield from ((language, said, MemoryRequest(RequestKind.LIST_FACTS)) for said in sentences["known"])
-        yield from ((language, said, MemoryRequest(RequestKind.LIST_LEARNED)) for said in sentences.get("learned", ()))
         yield from ((language, said, None) for said in sentences["nothing"])
 
 

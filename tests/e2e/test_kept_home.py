@@ -73,7 +73,7 @@ async def stay(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
             seen["forgotten"] = await list_facts(house, kept.OWNER)
             seen["diary_after"] = await read_diary(house)
     log = house.home_assistant.output_file.read_text()
-    said = (kept.OWNERS_FACT, kept.GUESTS_FACT, kept.LEARNED_FACT, _NEW_FACT)
+    said = (kept.OWNERS_FACT, kept.GUESTS_FACT, kept.WORDED_FACT, _NEW_FACT)
     return Stay(**seen, expected_accounts=dict.fromkeys(home.account_ids, "loaded"), tales=tell_tales(log, said))
 
 
@@ -89,7 +89,7 @@ async def test_kept_home_talks(stay: Stay) -> None:
 async def test_kept_home_remembers(stay: Stay) -> None:
     assert kept.OWNERS_FACT in stay.about_owner
     assert kept.GUESTS_FACT in stay.about_guest
-    assert {kept.HOMES_FACT, kept.LEARNED_FACT, _NEW_FACT} <= set(stay.remembered)
+    assert {kept.HOMES_FACT, kept.WORDED_FACT, _NEW_FACT} <= set(stay.remembered)
 
 
 async def test_kept_home_forgets(stay: Stay) -> None:

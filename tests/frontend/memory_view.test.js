@@ -86,7 +86,6 @@ test("a fact that was stated often says so", () => {
 });
 
 test("a fact from an unknown source is just stored", () => {
-  assert.match(describeOrigin(makeContext(), { ...FACT, source: "learned" }), /^memory.from_learned/);
   assert.match(describeOrigin(makeContext(), { ...FACT, source: "<b>" }), /^memory.from_other/);
 });
 

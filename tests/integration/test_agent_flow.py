@@ -30,7 +30,6 @@ from custom_components.windowed_conversation.const import (
     CONF_HISTORY_TOKENS,
     CONF_IDLE_TIMEOUT,
     CONF_IMAGES,
-    CONF_LEARNING,
     CONF_MAX_ANSWER_TOKENS,
     CONF_MAX_TOOL_ITERATIONS,
     CONF_MEMORY,
@@ -267,7 +266,6 @@ async def test_ten_fields_are_in_sight_and_the_others_in_a_closed_section(
         CONF_ROUTING,
         CONF_FALLBACK_AGENTS,
         CONF_MEMORY,
-        CONF_LEARNING,
         CONF_RECORD,
         "advanced",
     ]

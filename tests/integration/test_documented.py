@@ -10,10 +10,9 @@ from homeassistant.core import HomeAssistant
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry, async_capture_events
 
-from custom_components.windowed_conversation.agents import learning
 from custom_components.windowed_conversation.agents.agent import Agent
 from custom_components.windowed_conversation.agents.hand_over import async_fire_lost_answers
-from custom_components.windowed_conversation.const import CONF_LEARNING, CONF_PROVIDER, PROVIDER_OPENAI
+from custom_components.windowed_conversation.const import CONF_PROVIDER, PROVIDER_OPENAI
 from custom_components.windowed_conversation.providers.events import Usage
 from custom_components.windowed_conversation.sensor import COST_SENSORS, SENSORS
 from demo.model_server import ModelServer
@@ -32,28 +31,18 @@ ATTRIBUTES = table(DOCS / "sensors.md", "Attributes")
 async def priced(set_up: SetUpFn, model_server: ModelServer) -> MockConfigEntry:
     """Return an account whose agent has cost sensors and a small window that is summarized."""
     account = {CONF_PROVIDER: PROVIDER_OPENAI, CONF_URL: model_server.url}
-    return await set_up(options=SMALL, account=account, **{CONF_LEARNING: "facts"})
+    return await set_up(options=SMALL, account=account)
 
 
 async def test_events_hold_what_is_documented(
-    home: HomeAssistant,
-    priced,
-    say: SayFn,
-    *,
-    get_agent: Callable[[MockConfigEntry], Agent],
-    monkeypatch: pytest.MonkeyPatch,
+    home: HomeAssistant, priced, say: SayFn, get_agent: Callable[[MockConfigEntry], Agent]
 ) -> None:
-    monkeypatch.setattr(learning, "_CHECK_SECONDS", 0.0)
     fired = {event: async_capture_events(home, event) for event in EVENTS}
     for _ in range(5):
         await say(STORY)
     for ask in ("remember", "forget"):
         await say(f"{ask} that the bins go out on Friday")
-    for text in ("the bins are collected every second Tuesday", "the spare key is kept in the shed"):
-        await say(text, "later")
     agent = get_agent(priced)
-    monkeypatch.setattr(learning, "QUIET_SECONDS", -1.0)
-    agent.notify_listeners()
     agent.state.promises.restore({"a promise": "a conversation"})
     async_fire_lost_answers(agent)
     await until(lambda: all(fired.values()))

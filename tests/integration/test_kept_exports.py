@@ -58,10 +58,10 @@ async def test_imported_memories_are_found_and_private(home: HomeAssistant, expo
     await act(home, "import_memories", memories=exported.memories)
 
     owner, guest = (Context(user_id=exported.people[each]) for each in (kept.OWNER, kept.GUEST))
-    for word in kept.LEARNED_BY.split(", "):
+    for word in kept.WORDED_BY.split(", "):
         found = await act(home, "recall", owner, query=word, kinds="fact")
-        assert [each["text"] for each in found["memories"]] == [kept.LEARNED_FACT]
-    assert (await act(home, "recall", guest, query=kept.LEARNED_FACT, kinds="fact"))["memories"] == []
+        assert [each["text"] for each in found["memories"]] == [kept.WORDED_FACT]
+    assert (await act(home, "recall", guest, query=kept.OWNERS_FACT, kinds="fact"))["memories"] == []
 
 
 async def test_conversation_is_imported_as_it_was(home: HomeAssistant, exported: KeptHome, say: SayFn) -> None:

@@ -241,15 +241,13 @@ async def test_fact_is_sent_with_a_question_about_it(home: InProcess, model_serv
     assert kept.REPLACED_FACT not in sent
 
 
-@pytest.mark.parametrize(("words", "fact"), [(kept.WORDED_BY, kept.WORDED_FACT), (kept.LEARNED_BY, kept.LEARNED_FACT)])
-async def test_fact_is_found_by_its_search_words(words: str, fact: str, home: InProcess) -> None:
-    for word in words.split(", "):
-        assert await home.list_texts(kept.OWNER, query=word, kinds="fact") == [fact]
+async def test_fact_is_found_by_its_search_words(home: InProcess) -> None:
+    for word in kept.WORDED_BY.split(", "):
+        assert await home.list_texts(kept.OWNER, query=word, kinds="fact") == [kept.WORDED_FACT]
 
 
 async def test_summaries_are_found(home: InProcess) -> None:
     assert kept.SUMMARY in await home.list_texts(kept.OWNER, query="wine", kinds="summary")
-    assert await home.list_texts(kept.OWNER, query="Eva", kinds="summary") != []
 
 
 async def test_new_fact_is_remembered_and_replaces_a_kept_one(home: InProcess) -> None:

@@ -14,7 +14,6 @@ from custom_components.windowed_conversation.bridge.errors import ERROR_KEY_BY_C
 from custom_components.windowed_conversation.bridge.turn_report import (
     EVENT_ANSWER,
     EVENT_FORGOTTEN,
-    EVENT_LEARNED,
     EVENT_TURN,
 )
 from custom_components.windowed_conversation.const import DOMAIN
@@ -22,15 +21,14 @@ from custom_components.windowed_conversation.logbook import async_describe_event
 from demo.model_server import ModelServer
 
 from .conftest import AGENT, SayFn, get_speech
-from .remembered import memory_of
 
 type GetMessage = Callable[[], str]
 
 
 @pytest.fixture
 def get_message(home: HomeAssistant) -> GetMessage:
-    """Return a function that returns the logbook message of the last turn, forgetting, promised answer or learning."""
-    events = [async_capture_events(home, kind) for kind in (EVENT_TURN, EVENT_FORGOTTEN, EVENT_ANSWER, EVENT_LEARNED)]
+    """Return a function that returns the logbook message of the last turn, forgetting or promised answer."""
+    events = [async_capture_events(home, kind) for kind in (EVENT_TURN, EVENT_FORGOTTEN, EVENT_ANSWER)]
     described: dict[tuple[str, str], Callable[[Event[Any]], dict[str, str]]] = {}
     async_describe_events(home, lambda domain, kind, describe: described.update({(domain, kind): describe}))
 
@@ -162,27 +160,3 @@ async def test_turn_is_the_speaker_s(home: HomeAssistant, entry, say: SayFn, has
     await say("turn on kitchen light", context=Context(user_id=hass_admin_user.id))
 
     assert turns[-1].context.user_id == hass_admin_user.id
-
-
-NUTS, BINS = ("Ada", "I cannot eat nuts"), ("", "the bins go out on Friday")
-
-
-# The facts of which the store has the texts, the facts that were learned, and the message.
-LEARNED: dict[str, tuple[dict[int, tuple[str, str]], list[int], str]] = {
-    "person": ({1: NUTS}, [1], "learned about Ada: I cannot eat nuts"),
-    "both": ({1: NUTS, 2: BINS}, [1, 2], "learned: I cannot eat nuts; the bins go out on Friday"),
-    "home": ({2: BINS}, [2], "learned: the bins go out on Friday"),
-    "after a restart": ({}, [1], "learned something from a conversation"),
-}
-
-
-async def test_activity_says_what_was_learned_about_whom(
-    home: HomeAssistant, entry, get_message: GetMessage, subtests: pytest.Subtests
-) -> None:
-    for about, (texts, facts, message) in LEARNED.items():
-        with subtests.test(about):
-            memory_of(home).learned_facts = dict(texts)
-            home.bus.async_fire(EVENT_LEARNED, {"entity_id": AGENT, "facts": facts, "summary": True})
-            await home.async_block_till_done()
-
-            assert get_message() == message

@@ -4,7 +4,7 @@ import sqlite3
 
 import pytest
 
-from custom_components.windowed_conversation.memory import LEARNED_SOURCE, Memory, MemoryFull, rows
+from custom_components.windowed_conversation.memory import Memory, MemoryFull, rows
 
 from .content import NOW, get_texts, turn
 
@@ -138,49 +138,6 @@ def test_no_fact_that_is_true_makes_room(memory, monkeypatch) -> None:
 
     with pytest.raises(MemoryFull):
         memory.add_fact("Tea at five")
-
-
-def test_the_oldest_that_was_learned_makes_room(memory, monkeypatch) -> None:
-    monkeypatch.setattr(rows, "MAX_FACTS", 3)
-    memory.add_fact("Bins: Wednesday")
-    memory.add_fact("Likes tea", source=LEARNED_SOURCE)
-    memory.add_fact("Likes jazz", source=LEARNED_SOURCE)
-
-    memory.add_fact("Tea at five")
-    assert {fact.text for fact in memory.get_facts()} == {"Bins: Wednesday", "Likes jazz", "Tea at five"}
-
-    memory.add_fact("Likes blue", source=LEARNED_SOURCE)
-    assert {fact.text for fact in memory.get_facts()} == {"Bins: Wednesday", "Likes blue", "Tea at five"}
-
-
-def test_what_is_no_longer_true_makes_room_before_what_was_learned(memory, monkeypatch) -> None:
-    monkeypatch.setattr(rows, "MAX_FACTS", 3)
-    memory.add_fact("Likes tea", source=LEARNED_SOURCE)
-    first = memory.add_fact("Bins: Wednesday")
-    memory.add_fact("Bins: Friday", replaces=first)
-
-    memory.add_fact("Tea at five")
-
-    assert {fact.text for fact in memory.get_facts()} == {"Likes tea", "Bins: Friday", "Tea at five"}
-    assert memory.statistics().facts == 3
-
-
-def test_learned_facts_do_not_displace_those_that_were_told(memory, monkeypatch) -> None:
-    monkeypatch.setattr(rows, "MAX_FACTS", 1)
-    memory.add_fact("Bins: Wednesday")
-
-    with pytest.raises(MemoryFull):
-        memory.add_fact("Likes tea", source=LEARNED_SOURCE)
-
-    assert [fact.text for fact in memory.get_facts()] == ["Bins: Wednesday"]
-
-
-@pytest.mark.parametrize("sources", [("said", LEARNED_SOURCE), (LEARNED_SOURCE, "said")], ids=str)
-def test_a_fact_that_was_told_and_learned_makes_no_room(memory, sources) -> None:
-    for source in sources:
-        memory.add_fact("Likes tea", source=source)
-
-    assert [(fact.source, fact.tellings) for fact in memory.get_facts()] == [("said", 2)]
 
 
 def repeat_fact(memory, path) -> None:

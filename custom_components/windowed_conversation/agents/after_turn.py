@@ -12,9 +12,8 @@ import time
 
 from homeassistant.helpers import llm
 
-from ..bridge.memory_tools import RememberTool
 from ..bridge.turn_report import async_fire_turn_event
-from ..const import DOMAIN, Learning
+from ..const import DOMAIN
 from ..memory import PastTurn
 from ..providers import CONNECTION_ERRORS
 from ..turn.context import extract_user_text
@@ -179,8 +178,6 @@ def _build_past_turn(agent: Agent, turn: ConversationTurn, messages: tuple[Messa
     """
     state, speaker = turn.state, turn.speaker
     tools = tuple(dict.fromkeys([call.name for message in messages for call in message.tool_calls]))
-    # the model has already remembered what there was
-    is_unread = agent.config.learning is not Learning.OFF and RememberTool.name not in tools
     if speaker.person is None and is_about_speaker(speaker.text, speaker.language):
         return None
     return PastTurn(
@@ -192,7 +189,6 @@ def _build_past_turn(agent: Agent, turn: ConversationTurn, messages: tuple[Messa
         person=speaker.person,
         device=speaker.device,
         tools=tools,
-        unread_language=speaker.language if is_unread else None,
     )
 
 

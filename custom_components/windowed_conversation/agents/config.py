@@ -12,7 +12,7 @@ from .. import const
 from ..bridge.account import can_compact, can_search, is_local_server
 from ..bridge.delivery import FillerMode
 from ..bridge.home_tools import GetStatesTool
-from ..const import MEMORY_API_ID, Counting, Learning, Persistence, RecordLevel
+from ..const import MEMORY_API_ID, Counting, Persistence, RecordLevel
 from ..providers import DEFAULT_SETTINGS, Effort, ModelSettings, WebSearch
 from ..turn.context import ContextPlacement
 from ..turn.limits import TurnLimits
@@ -28,7 +28,6 @@ DEFAULT_COUNTING = Counting.ESTIMATE
 DEFAULT_EXPIRY_HOURS = 24
 DEFAULT_HEAD_START = True
 DEFAULT_MAX_WINDOWS = 100
-DEFAULT_LEARNING = Learning.OFF
 DEFAULT_MEMORY = True
 DEFAULT_SEARCH_WORDS = True
 DEFAULT_FILLER = FillerMode.ON
@@ -90,7 +89,6 @@ class AgentConfig:
     max_windows: int
     persistence: Persistence
     memory: bool
-    learning: Learning
     search_words: bool
     filler: str
     record: RecordLevel
@@ -129,7 +127,6 @@ class AgentConfig:
             max_windows=int(entry.options.get(const.CONF_MAX_WINDOWS, DEFAULT_MAX_WINDOWS)),
             persistence=Persistence(entry.options.get(const.CONF_PERSISTENCE, DEFAULT_PERSISTENCE)),
             memory=bool(data.get(const.CONF_MEMORY, DEFAULT_MEMORY)),
-            learning=Learning(data.get(const.CONF_LEARNING, DEFAULT_LEARNING)) if has_model else Learning.OFF,
             filler=str(entry.options.get(const.CONF_FILLER) or DEFAULT_FILLER),
             search_words=bool(entry.options.get(const.CONF_SEARCH_WORDS, DEFAULT_SEARCH_WORDS)),
             record=RecordLevel(data.get(const.CONF_RECORD, DEFAULT_RECORD)),

@@ -6,7 +6,6 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 import time
 from typing import Any
@@ -23,7 +22,7 @@ from homeassistant.util.hass_dict import HassKey
 from ..bridge.account import async_model_profile, async_open_connection, get_vendor, is_local_server
 from ..bridge.calibration import ExactCounter, async_get_exact_counter
 from ..bridge.errors import build_translated_error
-from ..const import DOMAIN, SUBENTRY_AI_TASK, Learning
+from ..const import DOMAIN, SUBENTRY_AI_TASK
 from ..memory import MemoryUnavailable
 from ..providers import ListedModel, ModelProfile, ModelSettings, Provider
 from ..store import cancel_file_deletion, delete_file, delete_overdue
@@ -94,9 +93,6 @@ async def async_set_up_account(
             head_start=head_start,
         )
         _track_issues(agent)
-        if config.memory and config.learning is not Learning.OFF:
-            learning = await hass.async_add_import_executor_job(import_module, ".learning", __package__)
-            entry.async_on_unload(agent.add_listener(learning.Learner(agent).async_check))
 
     async def set_profiles(listed: Sequence[ListedModel]) -> None:
         for agent in (agents | tasks).values():

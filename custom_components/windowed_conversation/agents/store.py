@@ -162,8 +162,6 @@ class AgentStore:
         # The number of changes of memory, and the languages that were spoken in this home.
         self.changes = 0
         self.spoken_languages: tuple[str, ...] = ()
-        # The owners and texts of facts that were learned since the start, for the activity. Events contain no text.
-        self.learned_facts: dict[int, tuple[str, str]] = {}
         self.conversations = ConversationForgetting()
         self.writer = StoreWriter(
             store_path(hass),
@@ -261,7 +259,6 @@ class AgentStore:
     def pause_for_deletion(self) -> Iterator[None]:
         """Hold back writes during a deletion. Turns that began before its end may repeat the forgotten text."""
         self.async_save()
-        self.learned_facts.clear()
         self._running_deletions += 1
         try:
             yield

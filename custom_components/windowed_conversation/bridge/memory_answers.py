@@ -13,7 +13,6 @@ from typing import Any, Protocol
 from hassil.intents import Intents
 from hassil.recognize import RecognizeResult, recognize_all
 from homeassistant.core import HomeAssistant
-from homeassistant.util import dt as dt_util
 
 from ..memory import MAX_FACT_CHARS, Memory, MemoryUnavailable, base_language, split_words
 from ..turn.forgetting import forget_everything, forget_fact
@@ -23,7 +22,6 @@ from ..turn.remember_requests import (
     ReplyKey,
     correct_fact,
     list_facts,
-    list_learned,
     list_listeners,
     quote_text,
     remember_statement,
@@ -58,7 +56,7 @@ _POLITE_SLOT = "can"
 _LIST_SLOTS = ("me", _POLITE_SLOT)
 
 # Kinds of templates that capture no text.
-_TEMPLATES_WITHOUT_TEXT = ("known", "learned", "hears")
+_TEMPLATES_WITHOUT_TEXT = ("known", "hears")
 
 # Accepted as a yes and as a no in every language.
 _ANSWERS = {"yes": ("yes", "ok", "okay"), "no": ("no",)}
@@ -100,14 +98,13 @@ class RequestKind(StrEnum):
     CORRECT = "correct"
     POSSIBLY_CORRECT = "correct_unsure"
     LIST_FACTS = "known"
-    LIST_LEARNED = "learned"
     LIST_LISTENERS = "hears"
     FORGET = "forget"
     FORGET_EVERYTHING = "forget_everything"
 
 
 _FORGETTING_KINDS = (RequestKind.FORGET, RequestKind.FORGET_EVERYTHING)
-_LISTING_KINDS = (RequestKind.LIST_FACTS, RequestKind.LIST_LEARNED, RequestKind.LIST_LISTENERS)
+_LISTING_KINDS = (RequestKind.LIST_FACTS, RequestKind.LIST_LISTENERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +197,6 @@ def _any_of(phrases: Iterable[str], edge: str) -> str:
 
 _KIND_BY_TEMPLATE = {
     "known": RequestKind.LIST_FACTS,
-    "learned": RequestKind.LIST_LEARNED,
     "hears": RequestKind.LIST_LISTENERS,
     "forget": RequestKind.FORGET,
     "forget_clause": RequestKind.FORGET,
@@ -411,8 +407,6 @@ def _reply(request: MemoryRequest, speaker: Speaker, named: tuple[int, ...], mem
     match request.kind:
         case RequestKind.LIST_FACTS:
             return list_facts(memory, speaker)
-        case RequestKind.LIST_LEARNED:
-            return list_learned(memory, speaker, dt_util.start_of_local_day().timestamp())
         case RequestKind.LIST_LISTENERS:
             return list_listeners(memory, speaker, request.text, named)
         case RequestKind.REMEMBER:

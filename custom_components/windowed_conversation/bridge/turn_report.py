@@ -26,7 +26,6 @@ EVENT_TRIMMED = f"{DOMAIN}_trimmed"
 EVENT_SUMMARIZED = f"{DOMAIN}_summarized"
 EVENT_FORGOTTEN = f"{DOMAIN}_forgotten"
 EVENT_ANSWER = f"{DOMAIN}_answer"
-EVENT_LEARNED = f"{DOMAIN}_learned"
 
 
 @callback
@@ -139,12 +138,6 @@ def async_fire_forget_event(hass: HomeAssistant, agent_id: str, conversation: st
     """Fire the event of a conversation that lost exchanges because something was forgotten."""
     ids = {"entity_id": find_agent_entity_id(hass, agent_id), "conversation_id": conversation}
     hass.bus.async_fire(EVENT_FORGOTTEN, {**ids, "exchanges": exchanges})
-
-
-@callback
-def async_fire_learned_event(hass: HomeAssistant, agent_id: str, learned: Mapping[str, Any]) -> None:
-    """Fire the event of a conversation from which facts were learned: the ids of new facts, but no text."""
-    hass.bus.async_fire(EVENT_LEARNED, {"entity_id": find_agent_entity_id(hass, agent_id), **learned})
 
 
 @callback

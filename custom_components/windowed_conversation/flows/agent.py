@@ -42,7 +42,6 @@ from ..agents.config import (
     DEFAULT_FALLBACK_TIMEOUT,
     DEFAULT_HEAD_START,
     DEFAULT_INSTRUCTIONS,
-    DEFAULT_LEARNING,
     DEFAULT_LIMITS,
     DEFAULT_MEMORY,
     DEFAULT_RECORD,
@@ -282,10 +281,8 @@ def build_common_fields(account: Mapping[str, Any], *, is_open: bool = False) ->
         probatio.Required(name): FormSection(fields, collapsed=not is_open)
         for name, fields in _build_sections(account).items()
     }
-    has_model = account[const.CONF_PROVIDER] != const.PROVIDER_NONE
     return {
         **switch_field(const.CONF_MEMORY, default=DEFAULT_MEMORY),
-        **(build_choice(const.CONF_LEARNING, const.Learning, DEFAULT_LEARNING) if has_model else {}),
         **build_choice(const.CONF_RECORD, const.RecordLevel, DEFAULT_RECORD),
         **advanced,
     }

@@ -181,9 +181,7 @@ function describeUse({ hass, t }, { last_used: lastUsed, in_profile: isSentAlway
  * @param {Fact} fact
  */
 export function describeOrigin({ hass, t }, fact) {
-  const key = ["said", "tool", "learned", "action"].includes(fact.source)
-    ? `memory.from_${fact.source}`
-    : "memory.from_other";
+  const key = ["said", "tool", "action"].includes(fact.source) ? `memory.from_${fact.source}` : "memory.from_other";
   return [
     t(key, { day: formatDay(hass, fact.time) }),
     fact.person === null ? t("memory.of_home") : t("memory.of_person", { name: fact.person }),

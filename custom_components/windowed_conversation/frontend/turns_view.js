@@ -24,7 +24,7 @@ import {
  */
 
 const PAGE_SIZE = 50;
-const ROUTES = ["local", "model", "fallback", "summary", "search_words", "learning", "task"];
+const ROUTES = ["local", "model", "fallback", "summary", "search_words", "task"];
 const OUTCOMES = ["answered", "error", "cancelled"];
 /** The texts that the page has in other groups. @type {Record<string, string>} */
 const FILTER_TEXTS = { agent: "panel.agent" };

@@ -11,7 +11,6 @@ from .memory import Memory as Memory
 from .record import calculate_fingerprint as calculate_fingerprint
 from .records import (
     KINDS as KINDS,
-    LEARNED_SOURCE as LEARNED_SOURCE,
     BadLine as BadLine,
     CallRecord as CallRecord,
     DailyUsage as DailyUsage,

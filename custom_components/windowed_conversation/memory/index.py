@@ -83,8 +83,6 @@ _SCHEMA_SCRIPT = f"""
         said TEXT NOT NULL, answer TEXT NOT NULL, sum INTEGER AS ({_build_checksum_sql("turn")}) STORED
     );
     CREATE INDEX IF NOT EXISTS turn_place ON turn (conversation, place);
-    CREATE TABLE IF NOT EXISTS unread (turn INTEGER PRIMARY KEY, language TEXT NOT NULL);
-    CREATE TRIGGER IF NOT EXISTS turn_deleted AFTER DELETE ON turn BEGIN DELETE FROM unread WHERE turn = OLD.id; END;
     CREATE TABLE IF NOT EXISTS summary (
         id INTEGER PRIMARY KEY AUTOINCREMENT, origin INTEGER, at REAL NOT NULL, since REAL NOT NULL,
         conversation TEXT NOT NULL, person TEXT, agent TEXT, text TEXT NOT NULL,

@@ -44,7 +44,6 @@ from .rows import (
     set_search_words,
     store_fact,
     store_summary,
-    take_ended_turns,
 )
 from .search import MemoryListQuery, RecallQuery, search_memories, select_newest, select_relevant
 from .transfer import export_rows, export_tombstones, load_lines
@@ -194,11 +193,6 @@ class Memory:
         """Return the listed memories, newest first."""
         with self.database.read_transaction() as connection:
             return select_newest(connection, query)
-
-    def take_ended_turns(self, agent: str, before: float) -> tuple[PastTurn, ...]:
-        """Return the unread turns of one ended conversation of an agent, once. See `rows.take_ended_turns`."""
-        with self.database.write_transaction() as connection:
-            return take_ended_turns(connection, agent, before)
 
     def forget(
         self,

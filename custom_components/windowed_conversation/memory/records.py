@@ -13,10 +13,7 @@ KINDS: tuple[MemoryKind, ...] = ("fact", "summary", "turn")
 
 @dataclass(frozen=True, slots=True)
 class PastTurn:
-    """A finished turn: its text, person, place and time. A turn with `person=None` belongs to the home.
-
-    `unread_language` is the language of a turn from which facts or a summary may be learned later, else None.
-    """
+    """A finished turn: its text, person, place and time. A turn with `person=None` belongs to the home."""
 
     conversation: str
     at: float
@@ -26,7 +23,6 @@ class PastTurn:
     person: str | None = None
     device: str | None = None
     tools: tuple[str, ...] = ()
-    unread_language: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +71,6 @@ class Fact:
     tellings: int
     # Other words by which it is found, or None if nobody has written any yet. They are never shown.
     search_words: str | None = None
-
-
-# The `Fact.source` of a fact that was learned from a conversation instead of told.
-LEARNED_SOURCE = "learned"
 
 
 class FactTelling(NamedTuple):

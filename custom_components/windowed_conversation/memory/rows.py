@@ -1,12 +1,12 @@
 """The rows of facts, turns and summaries. A repeated fact has one row; an outdated fact refers to its replacement."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 import sqlite3
 from typing import Any
 
 from . import index
-from .records import LEARNED_SOURCE, Fact, FactTelling, MemoryFull, MemoryKind, PastSummary, PastTurn, Summary
+from .records import Fact, FactTelling, MemoryFull, MemoryKind, PastSummary, PastTurn, Summary
 from .search import build_visibility_condition
 from .words import (
     MAX_ANSWER_CHARS,
@@ -30,7 +30,6 @@ _MAX_STATEMENTS = 100
 # The limits are checked only after this many rows, because counting rows is slow.
 _ROWS_PER_LIMIT_CHECK = 500
 
-_UNREAD_TURNS = "unread JOIN turn ON turn.id = unread.turn"
 _OWNER_CONDITION = "conversation = :conversation AND agent IS :agent AND person IS :person"
 
 
@@ -76,9 +75,8 @@ def store_fact(
         row = insert_record(connection, words, fact)
     else:
         connection.execute(
-            "UPDATE fact SET confirmed = max(confirmed, ?), told = told + 1, private = private OR ?, "
-            "source = iif(source = ?, ?, source) WHERE id = ?",
-            (validate_timestamp(fact.confirmed), fact.private, LEARNED_SOURCE, fact.source, row),
+            "UPDATE fact SET confirmed = max(confirmed, ?), told = told + 1, private = private OR ? WHERE id = ?",
+            (validate_timestamp(fact.confirmed), fact.private, row),
         )
         if fact.search_words:
             set_search_words(connection, words, row, fact.search_words)
@@ -176,33 +174,9 @@ def insert_record(
     stored = connection.execute(f"INSERT INTO {kind} ({', '.join(values)}) VALUES ({places})", values).lastrowid
     assert stored is not None
     index.index_row(connection, words, kind, stored)
-    if isinstance(record, PastTurn) and record.unread_language:
-        connection.execute("INSERT INTO unread VALUES (?, ?)", (stored, record.unread_language))
     if kind in MAX_ROWS_BY_KIND and stored % _ROWS_PER_LIMIT_CHECK == 0:
         index.delete_oldest(connection, words, kind, MAX_ROWS_BY_KIND[kind])
     return stored
-
-
-def take_ended_turns(connection: sqlite3.Connection, agent: str, before: float) -> tuple[PastTurn, ...]:
-    """Return the unread turns of one person in a conversation whose last turn was before a time, oldest first.
-
-    They do not count as unread any more. A conversation of a single turn waits for another one. Returns an empty tuple
-    if no conversation has ended.
-    """
-    found = connection.execute(
-        f"SELECT agent, conversation, person FROM {_UNREAD_TURNS} WHERE agent = ? GROUP BY conversation, person "
-        "HAVING count(*) > 1 AND max(at) < ? ORDER BY max(at) LIMIT 1",
-        (agent, before),
-    ).fetchone()
-    if found is None:
-        return ()
-    rows = connection.execute(
-        f"SELECT conversation, at, said, answer, agent, person, device, language, turn.id FROM {_UNREAD_TURNS} "
-        "WHERE agent = ? AND conversation = ? AND person IS ? ORDER BY at",
-        found,
-    ).fetchall()
-    connection.executemany("DELETE FROM unread WHERE turn = ?", [row[-1:] for row in rows])
-    return tuple(replace(PastTurn(*values), unread_language=language) for *values, language, _ in rows)
 
 
 def build_row(record: FactStatement | PastTurn | PastSummary) -> tuple[MemoryKind, dict[str, Any]]:
@@ -309,16 +283,11 @@ def _find_current_fact(connection: sqlite3.Connection, person: str | None, row: 
 
 
 def _make_room_for_fact(connection: sqlite3.Connection, words: Words) -> None:
-    """Delete the oldest outdated fact if the limit of facts is reached, or else the oldest that was learned.
-
-    Raises `MemoryFull` if there is none of either.
-    """
+    """Delete the oldest outdated fact if the limit of facts is reached. Raises `MemoryFull` if there is none."""
     if connection.execute("SELECT count(*) FROM fact").fetchone()[0] < MAX_FACTS:
         return
-    oldest = connection.execute(
-        "SELECT id FROM fact WHERE replaced_by IS NOT NULL OR source = ? ORDER BY replaced_by IS NULL, id LIMIT 1",
-        (LEARNED_SOURCE,),
-    ).fetchone()
+    outdated = "SELECT id FROM fact WHERE replaced_by IS NOT NULL ORDER BY id LIMIT 1"
+    oldest = connection.execute(outdated).fetchone()
     if oldest is None:
         raise MemoryFull("There are as many facts as memory can have")
     index.delete_rows(connection, words, "fact", oldest)

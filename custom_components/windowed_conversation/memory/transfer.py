@@ -137,7 +137,7 @@ class _LineLoader:
             return
         kind, row = _parse_kind(fields, "kind"), fields.read("id", int)
         record_type = _TYPE_BY_KIND[kind]
-        columns = [each for each in dataclasses.fields(record_type) if each.name != "unread_language"]
+        columns = dataclasses.fields(record_type)
         record = record_type(
             **{each.name: fields.read(_FIELD_KEYS.get(each.name, each.name), each.type) for each in columns}
         )

@@ -52,13 +52,12 @@ class AttemptResult(StrEnum):
 
 
 class Purpose(StrEnum):
-    """The purpose of a request: an answer, a summary, a compaction, the search words of facts, learning, or a task."""
+    """The purpose of a request: an answer, a summary, a compaction, the search words of facts, or a task."""
 
     ANSWER = "answer"
     SUMMARY = "summary"
     COMPACTION = "compaction"
     SEARCH_WORDS = "search_words"
-    LEARNING = "learning"
     TASK = "task"
 
 

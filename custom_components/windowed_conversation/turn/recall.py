@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 import re
 
-from ..memory import LEARNED_SOURCE, Fact, RecallHit, clean_text
+from ..memory import Fact, RecallHit, clean_text
 from ..window import Exchange, Role, is_summary
 from .context import format_recalled_lines, remove_delimiters
 
@@ -119,7 +119,7 @@ class PromptFacts:
 
 
 def build_prompt_facts(facts: Iterable[Fact], narrator: RecallText, count: Callable[[str], int]) -> PromptFacts:
-    """Return the facts that fit: first the person's, then the home's; learned ones last, by age and repetitions."""
+    """Return the facts that fit: first the person's, then the home's, by age and repetitions."""
     chosen = _choose_facts(sorted(facts, key=_rank_fact), narrator, count)
     while chosen:
         text = _format_prompt_facts(chosen, narrator)
@@ -135,13 +135,9 @@ def append_prompt_facts(system: str, profile: PromptFacts | None) -> str:
     return "\n\n".join(filter(None, (system, profile.text if profile else "")))
 
 
-def _rank_fact(fact: Fact) -> tuple[bool, bool, float]:
-    is_learned = fact.source == LEARNED_SOURCE
-    return (
-        fact.person is None,
-        is_learned,
-        -(fact.confirmed + _REPEAT_BONUS_SECONDS * min(fact.tellings, _MAX_REPETITIONS)),
-    )
+def _rank_fact(fact: Fact) -> tuple[bool, float]:
+    bonus = _REPEAT_BONUS_SECONDS * min(fact.tellings, _MAX_REPETITIONS)
+    return fact.person is None, -(fact.confirmed + bonus)
 
 
 def _choose_facts(facts: list[Fact], narrator: RecallText, count: Callable[[str], int]) -> list[Fact]:
@@ -160,8 +156,8 @@ def _choose_facts(facts: list[Fact], narrator: RecallText, count: Callable[[str]
 
 
 def _format_prompt_facts(facts: Iterable[Fact], narrator: RecallText) -> str:
-    """Return the text of the chosen facts: first the person's, then the home's, the newest first, learned ones last."""
-    in_order = sorted(facts, key=lambda fact: (fact.source == LEARNED_SOURCE, -fact.at))
+    """Return the text of the chosen facts: first the person's, then the home's, the newest first."""
+    in_order = sorted(facts, key=lambda fact: -fact.at)
     theirs = [narrator.format_fact(fact) for fact in in_order if fact.person is not None]
     homes = [narrator.format_fact(fact) for fact in in_order if fact.person is None]
     parts = [HEADING]

@@ -15,7 +15,6 @@ from types import EllipsisType
 from typing import NamedTuple
 
 from ..memory import (
-    LEARNED_SOURCE,
     Fact,
     LostRows,
     Memory,
@@ -68,7 +67,6 @@ class ReplyKey(StrEnum):
     KNOWN_HOME = "memory_known_home"
     NOTHING_KNOWN = "memory_nothing_known"
     NOTHING_KNOWN_OWN = "memory_nothing_known_own"
-    NOTHING_LEARNED = "memory_nothing_learned"
     ASK_TO_CONTINUE = "memory_go_on"
     ALL_RIGHT = "all_right"
     HEARD_OWN = "memory_heard_own"
@@ -129,8 +127,6 @@ class StatedFact:
     is_private: bool = False
     # Other words by which somebody may ask for it, or None if nobody has written any yet.
     search_words: str | None = None
-    # When it was said, or None for now.
-    at: float | None = None
 
 
 def quote_text(text: str, marks: str = '""') -> str:
@@ -152,7 +148,7 @@ def remember_statement(
 
     `replaces` is the fact that it updates, if known. Raises `ValueError` if the text has no words.
     """
-    fact = build_stated_fact(speaker, text, quote, source)
+    fact = _build_stated_fact(speaker, text, quote, source)
     if fact is None:
         return MemoryReply(ReplyKey.UNKNOWN_SPEAKER)
     return remember_fact(memory, speaker, replace(fact, search_words=search_words), replaces)
@@ -168,8 +164,6 @@ def remember_fact(memory: Memory, speaker: Speaker, fact: StatedFact, replaces: 
         return _store_fact(memory, speaker, fact, named[0])
     text = clean_fact(fact.text)
     found = _search_facts(memory, speaker, text, fact.owner)
-    # what was learned late does not replace what was told in the meantime
-    found = [each for each in found if fact.at is None or each.time <= fact.at]
     old = find_updated_fact(text, found, speaker.language, speaker.build_words()) if found else None
     return _store_fact(memory, speaker, fact, old)
 
@@ -181,7 +175,7 @@ def correct_fact(
 
     Return None if no such fact is known and `is_sure` is false, because the speaker may have corrected something else.
     """
-    fact = build_stated_fact(speaker, text, speaker.text, "said")
+    fact = _build_stated_fact(speaker, text, speaker.text, "said")
     if fact is None:
         return MemoryReply(ReplyKey.UNKNOWN_SPEAKER) if is_sure else None
     words, found = speaker.build_words(), _search_facts(memory, speaker, text, fact.owner)
@@ -210,16 +204,6 @@ def list_facts(memory: Memory, speaker: Speaker, start: int = 0) -> MemoryReply:
         replies.append(MemoryReply(ReplyKey.ASK_TO_CONTINUE, unnamed_count=len(facts) - end))
         then = partial(list_facts, speaker=speaker, start=end)
     return replace(replies[0], named_fact_ids=tuple(fact.id for fact in page), on_yes=then, others=tuple(replies[1:]))
-
-
-def list_learned(memory: Memory, speaker: Speaker, since: float) -> MemoryReply:
-    """List the facts that were learned from conversations since a time, in seconds since the epoch."""
-    facts = memory.get_facts(speaker.person, private=speaker.is_alone)
-    own, homes = _split_texts_by_owner([each for each in facts if each.source == LEARNED_SOURCE and each.at >= since])
-    replies = [MemoryReply(ReplyKey.KNOWN_OWN, own)] if own else []
-    replies += [MemoryReply(ReplyKey.KNOWN_HOME, homes)] if homes else []
-    first, *rest = replies or [MemoryReply(ReplyKey.NOTHING_LEARNED)]
-    return replace(first, others=tuple(rest))
 
 
 def list_listeners(memory: Memory, speaker: Speaker, query: str, named: tuple[int, ...]) -> MemoryReply | None:
@@ -311,7 +295,7 @@ def _select_matches(query: str, facts: list[RecallHit], words: Words, least: flo
     return [fact for fact, share in zip(facts, shares, strict=True) if share == best >= least]
 
 
-def build_stated_fact(speaker: Speaker, text: str, quote: str, source: str) -> StatedFact | None:
+def _build_stated_fact(speaker: Speaker, text: str, quote: str, source: str) -> StatedFact | None:
     """Return a fact with its owner, or None if it is about the speaker and the speaker is unknown."""
     is_own = is_about_speaker(text, speaker.language) or is_about_speaker(quote, speaker.language)
     if is_own and speaker.person is None:
@@ -329,7 +313,6 @@ def _store_fact(memory: Memory, speaker: Speaker, fact: StatedFact, old: RecallH
             source=fact.source,
             quote=fact.quote,
             replaces=old.id if old else None,
-            at=fact.at,
             teller=speaker.person,
             conversation=speaker.conversation,
             search_words=fact.search_words,

@@ -31,7 +31,7 @@ from . import access
 from .memory import open_usable_store
 from .memory_files import resolve_allowed_path, write_lines
 
-TURN_ROUTES = (*map(str, Route), "summary", "search_words", "learning", "task")
+TURN_ROUTES = (*map(str, Route), "summary", "search_words", "task")
 TURN_OUTCOMES = ("answered", "error", "cancelled")
 
 _MAX_LIMIT, _DEFAULT_LIMIT = 100, 20
