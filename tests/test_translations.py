@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-import re
 from typing import Any
 
 import pytest
@@ -53,14 +52,6 @@ def test_home_assistant_hears_that_memory_asks(path: Path) -> None:
 
     assert len(asked) == 4
     assert [key for key, text in asked.items() if not text.endswith(QUESTION_MARKS)] == []
-
-
-@pytest.mark.parametrize("language", PATH_BY_LANGUAGE)
-def test_issue_explains_each_part_of_a_prompt_under_the_name_that_it_gives(language: str) -> None:
-    texts = load_language(language).texts
-    keys = [*(f"config_panel.bar.{part}" for part in ("instructions", "tools", "home")), "selector.effort.options.none"]
-
-    assert re.findall(r"\*\*(.+?)\*\*", texts["issues.cache_lost.description"]) == [texts[key] for key in keys]
 
 
 @pytest.mark.parametrize("section", ["memory", "past", "updates"])

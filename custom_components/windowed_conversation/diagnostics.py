@@ -83,7 +83,7 @@ def _describe_agent(agent: Agent) -> dict[str, Any]:
                 _describe_window(stats) for stats in islice(agent.windows.stats().values(), _MAX_SHOWN_CONVERSATIONS)
             ],
         },
-        "issues": agent.health_watch.get_health().list_issues(),
+        "issues": agent.health_watch.list_issues(),
         "totals": asdict(statistics.totals),
         "costs": {
             "turn": _format_dollars(statistics.costs.last_turn),

@@ -102,7 +102,7 @@ def _usage_attrs(agent: Agent) -> dict[str, Any]:
             }
             for key, stats in newest
         ],
-        "issues": agent.health_watch.get_health().list_issues(),
+        "issues": agent.health_watch.list_issues(),
     }
 
 

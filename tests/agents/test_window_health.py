@@ -5,16 +5,16 @@ import json
 
 import pytest
 
-from custom_components.windowed_conversation.agents.health import Health, HealthWatch
-from custom_components.windowed_conversation.agents.prompt_cache import CacheUse, PromptPart
+from custom_components.windowed_conversation.agents.health import HealthWatch
 from custom_components.windowed_conversation.window import (
     EstimatedCounter,
     Message,
     Window,
     WindowPolicy,
+    WindowStats,
 )
 
-type Say = Callable[..., Health]
+type Say = Callable[..., WindowStats | None]
 
 
 @pytest.fixture
@@ -29,13 +29,13 @@ def window() -> Window:
 
 @pytest.fixture
 def say(watch: HealthWatch, window: Window) -> Say:
-    """Return a function that takes a turn with this number of words and returns the window problems after it."""
+    """Return a function that takes a turn with this number of words and returns the window that stays full after it."""
 
-    def say(words: int, *tags: str) -> Health:
+    def say(words: int, *tags: str) -> WindowStats | None:
         before = window.stats()
         window.add_exchange((Message.user("word " * words), Message.assistant("yes")), tags=tags)
         watch.on_turn(window, before, window.stats())
-        return watch.get_health()
+        return watch.find_full_window()
 
     return say
 
@@ -44,14 +44,14 @@ def test_window_that_protected_exchanges_fill_stays_full(say: Say, window: Windo
     for _ in range(9):
         say(98, "important")
 
-    found = [say(20).full_window for _ in range(20)]
+    found = [say(20) for _ in range(20)]
 
     assert window.stats().protected_tokens > 900
     assert found[-1] == window.stats()
 
 
 def test_window_with_room_for_one_exchange_stays_full_from_the_third_trim_on(say: Say) -> None:
-    found = [say(1000).full_window is not None for _ in range(6)]
+    found = [say(1000) is not None for _ in range(6)]
 
     assert found == [False, False, False, True, True, True]
 
@@ -60,11 +60,11 @@ def test_window_is_no_longer_full_after_a_turn_that_leaves_room(say: Say) -> Non
     for _ in range(6):
         say(1000)
 
-    assert say(100).full_window is None
+    assert say(100) is None
 
 
 def test_trims_in_vain_count_only_when_they_come_in_a_row(say: Say) -> None:
-    found = [say(words).full_window for words in (1000, 1000, 1000, 100, 1000, 1000, 100)]
+    found = [say(words) for words in (1000, 1000, 1000, 100, 1000, 1000, 100)]
 
     assert found == [None] * 7
 
@@ -75,22 +75,17 @@ def test_forgotten_window_is_no_longer_full(watch: HealthWatch) -> None:
         before = window.stats()
         window.add_exchange((Message.user("word " * 1000),))
         watch.on_turn(window, before, window.stats())
-    assert watch.get_health().full_window is not None
+    assert watch.find_full_window() is not None
 
     del window
 
-    assert watch.get_health().full_window is None
+    assert watch.find_full_window() is None
 
 
-def test_issues_are_words_and_figures(window: Window) -> None:
-    health = Health(window.stats(), CacheUse(5000, 100, (PromptPart.TOOLS, PromptPart.ENTITIES)))
+def test_issues_are_words_and_figures(watch: HealthWatch, say: Say) -> None:
+    found = [say(1000) for _ in range(6)][-1]
 
-    assert json.loads(json.dumps(health.list_issues())) == [
-        {"issue": "window_stays_full", "tokens": 0, "protected_tokens": 0},
-        {
-            "issue": "cache_lost",
-            "changed": ["tools", "entities"],
-            "expected_tokens": 5000,
-            "cached_tokens": 100,
-        },
+    assert found is not None
+    assert json.loads(json.dumps(watch.list_issues())) == [
+        {"issue": "window_stays_full", "tokens": found.current_tokens, "protected_tokens": 0}
     ]

@@ -28,11 +28,11 @@ const AGENT = {
   context_tokens: 8192,
   context_source: "learned",
   calibration: null,
-  cache: { input_tokens: 100, cached_tokens: 40, lost: null },
+  cache: { input_tokens: 100, cached_tokens: 40 },
   window: FIGURES,
   findings: [],
 };
-const ISSUES = { cache_lost: "Answers cost more", memory_away: "Memory is away" };
+const ISSUES = { window_stays_full: "The window stays full", memory_away: "Memory is away" };
 
 function renderText(data) {
   const localize = (key) => ISSUES[key] ?? "";
@@ -72,7 +72,7 @@ test("an agent without findings says so", () => {
 });
 
 test("a finding has the title of its issue", () => {
-  assert.ok(renderText({ agents: [{ ...AGENT, findings: ["cache_lost"] }] }).includes("Answers cost more"));
+  assert.ok(renderText({ agents: [{ ...AGENT, findings: ["window_stays_full"] }] }).includes("The window stays full"));
 });
 
 test("a finding without a title is shown by its key", () => {

@@ -52,7 +52,7 @@ from demo.model_server import ModelServer
 
 from .account_kinds import AZURE_RESPONSES, COMPATIBLE, KINDS, Kind
 from .agent_forms import FRIDAY, get_selectors, open_agent_form, open_new, suggested
-from .conftest import AGENT, Page, SayFn, Submit, get_speech, list_sections
+from .conftest import AGENT, Page, SayFn, SetUpFn, Submit, get_speech, list_sections
 from .states import get_state
 
 TWO_MILLION = "2,000,000"
@@ -316,6 +316,38 @@ async def test_all_that_was_stored_is_suggested_and_stored_again(home: HomeAssis
 
     (subentry,) = entry.subentries.values()
     assert (subentry.title, subentry.data) == ("Ada", settings)
+
+
+CHANGING = (
+    "It is {{ now().strftime('%H:%M') }}.",
+    "{% if states('sensor.rain') == 'on' %}Wet.{% endif %}",
+    "{{ states.light }}",
+)
+
+
+async def test_form_warns_once_of_instructions_that_change_often(new_form: Submit, subtests: pytest.Subtests) -> None:
+    for instructions in CHANGING:
+        with subtests.test(instructions):
+            form = await new_form(**FRIDAY | {CONF_PROMPT: instructions})
+
+            assert form["errors"] == {CONF_PROMPT: "instructions_change"}
+
+    assert (await new_form(**FRIDAY | {CONF_PROMPT: CHANGING[-1]}))["type"] is FlowResultType.CREATE_ENTRY
+
+
+async def test_form_says_at_once_that_its_instructions_change_often(home: HomeAssistant, set_up: SetUpFn) -> None:
+    form = await open_agent_form(home, await set_up(prompt=CHANGING[0]))
+
+    assert form.shown["errors"] == {CONF_PROMPT: "instructions_change"}
+    assert (await form(**suggested(form)))["type"] is FlowResultType.ABORT
+
+
+async def test_form_accepts_instructions_that_only_name_the_time_or_what_seldom_changes(new_form: Submit) -> None:
+    instructions = "Say what now() is. {{ user_name }} may ask for states (on or off)."
+
+    form = await new_form(**FRIDAY | {CONF_PROMPT: instructions})
+
+    assert form["type"] is FlowResultType.CREATE_ENTRY
 
 
 @pytest.mark.parametrize(

@@ -4,23 +4,21 @@ from collections.abc import Callable
 
 from freezegun.api import FrozenDateTimeFactory
 from homeassistant.core import HomeAssistant
-from homeassistant.helpers import area_registry as ar, device_registry as dr, issue_registry as ir
+from homeassistant.helpers import area_registry as ar, device_registry as dr
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
-from custom_components.windowed_conversation.agents.prompt_cache import UNEXPLAINED_MISS_LIMIT
 from custom_components.windowed_conversation.const import (
     CONF_CONTEXT_PLACEMENT,
     CONF_CONTEXT_TOKENS,
     CONF_FALLBACK_AGENTS,
     CONF_HISTORY_TOKENS,
     CONF_MAX_ANSWER_TOKENS,
-    DOMAIN,
 )
 from custom_components.windowed_conversation.turn.context import TRIMMED_NOTE, ContextPlacement
 from demo.model_server import ModelServer
 
-from .conftest import LONG, SayFn, SetUpFn, get_speech, until
+from .conftest import SayFn, SetUpFn, get_speech, until
 from .more_agents import change_agent
 from .summarizing import SMALL, STORY, asked_for, count_summaries
 
@@ -147,17 +145,3 @@ async def test_changing_minutes_let_nothing_go_from_a_model_that_is_full(
 
     assert model_server.requests[-1].body["messages"][0]["content"].count("\n## Time\nMonday 2026-11-23 08:39\n") == 1
     assert 0 < trims[-1] < 20
-
-
-async def test_cache_that_cannot_serve_raises_no_issue(
-    home: HomeAssistant, set_up: SetUpFn, say: SayFn, model_server: ModelServer
-) -> None:
-    await set_up(prompt=LONG, **IN_SYSTEM)
-    await say("my name is Ada")
-    await say("who am I?")
-
-    for _ in range(UNEXPLAINED_MISS_LIMIT + 1):
-        model_server.cache.clear()
-        await say("who am I?")
-
-    assert [issue for domain, issue in ir.async_get(home).issues if domain == DOMAIN] == []

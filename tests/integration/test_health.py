@@ -3,17 +3,13 @@
 from collections.abc import Callable
 from typing import Any
 
-from homeassistant.components.homeassistant.exposed_entities import async_expose_entity
 from homeassistant.core import HomeAssistant
 from homeassistant.helpers import issue_registry as ir
 import pytest
 
-from custom_components.windowed_conversation.agents.prompt_cache import UNEXPLAINED_MISS_LIMIT
 from custom_components.windowed_conversation.const import CONF_HISTORY_TOKENS, CONF_TRIM_SHARE, DOMAIN
-from demo.model_server import ModelServer
 
 from .conftest import LONG, SayFn, SetUpFn
-from .more_agents import change_agent
 
 
 @pytest.fixture
@@ -50,94 +46,6 @@ async def test_nothing_is_wrong_with_a_conversation_of_commands_and_questions(
 
     assert issues() == {}
     assert shown() == []
-
-
-async def test_cache_that_is_lost_to_changing_instructions_is_told_without_their_words_and_goes(
-    home: HomeAssistant, set_up: SetUpFn, say: SayFn, issues, shown
-) -> None:
-    home.states.async_set("sensor.weather", "sunny")
-    await set_up(prompt="It is {{ states('sensor.weather') }}. " + LONG)
-    await say("my name is Pelican")
-    await say("my name is Pelican")
-    assert issues() == {}
-
-    home.states.async_set("sensor.weather", "rainy")
-    await say("my name is Pelican")
-
-    (issue,) = shown()
-    assert (issue["issue"], issue["changed"]) == ("cache_lost", ["instructions"])
-    assert issue["expected_tokens"] > issue["cached_tokens"] + 2000
-    told = {key: f"{issue[f'{key}_tokens']:,}" for key in ("expected", "cached")}
-    assert issues() == {"cache_lost": {"agent": "Ada", "changed": "Instructions", **told}}
-    assert not any(word in str((issues(), shown())) for word in ("Pelican", "sunny"))
-    await say("who am I?")
-    assert (issues(), shown()) == ({}, [])
-
-
-async def test_cache_that_is_lost_to_changing_entities_is_told(
-    home: HomeAssistant, set_up: SetUpFn, say: SayFn, issues, shown
-) -> None:
-    for number in range(300):
-        name = f"input_boolean.lamp_{number}"
-        home.states.async_set(name, "on", {"friendly_name": f"lamp number {number} on the far side of the garden"})
-        async_expose_entity(home, "conversation", name, should_expose=True)
-    await set_up()
-    await say("my name is Ada")
-    await say("who am I?")
-
-    async_expose_entity(home, "conversation", "input_boolean.kitchen", should_expose=False)
-    await say("who am I?")
-
-    assert issues()["cache_lost"]["changed"] == "Home"
-    assert shown()[0]["changed"] == ["entities"]
-
-
-async def test_cache_that_is_lost_to_changed_tools_is_told(
-    home: HomeAssistant, set_up: SetUpFn, say: SayFn, issues, shown
-) -> None:
-    entry = await set_up(prompt=LONG)
-    await say("my name is Ada")
-    await say("who am I?")
-
-    await change_agent(home, entry, llm_hass_api=[])
-    await say("who am I?")
-
-    assert "Tools" in issues()["cache_lost"]["changed"]
-    assert "tools" in shown()[0]["changed"]
-
-
-async def test_what_a_cache_is_lost_to_is_told_in_the_language_of_the_home(
-    home: HomeAssistant, set_up: SetUpFn, say: SayFn, issues
-) -> None:
-    await home.config.async_update(language="de")
-    home.states.async_set("sensor.weather", "sunny")
-    entry = await set_up(prompt="It is {{ states('sensor.weather') }}. " + LONG)
-    await say("my name is Ada")
-    await say("who am I?")
-
-    home.states.async_set("sensor.weather", "rainy")
-    await change_agent(home, entry, llm_hass_api=[])
-    await say("who am I?")
-
-    assert issues()["cache_lost"]["changed"] == "Anweisungen, Tools, Zuhause"
-
-
-async def test_cache_that_a_server_loses_by_itself_is_told_when_it_goes_on_so(
-    set_up: SetUpFn, say: SayFn, model_server: ModelServer, issues, shown
-) -> None:
-    await set_up(prompt=LONG)
-    await say("my name is Ada")
-    await say("who am I?")
-
-    for _ in range(UNEXPLAINED_MISS_LIMIT):
-        assert issues() == {}
-        model_server.cache.clear()
-        await say("who am I?")
-
-    assert issues()["cache_lost"]["changed"] == "None"
-    assert shown()[0]["changed"] == []
-    await say("who am I?")
-    assert (issues(), shown()) == ({}, [])
 
 
 async def test_trim_raises_no_issue(set_up: SetUpFn, say: SayFn, issues, figure) -> None:

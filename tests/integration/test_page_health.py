@@ -23,7 +23,7 @@ from custom_components.windowed_conversation.page import health
 from demo.model_server import ModelServer
 
 from .actions import act
-from .conftest import AGENT, LONG, SayFn, SetUpFn, until
+from .conftest import AGENT, SayFn, SetUpFn, until
 from .page_reads import read_page
 from .remembered import add_fact, memory_of
 from .store_file import Disk
@@ -214,43 +214,6 @@ async def test_windows_of_everybody_are_summed_for_an_automation(
     assert (window["conversations"], window["exchanges"] + window["evicted"]["exchanges"]) == (2, 13)
     assert min(window["trims"], window["evicted"]["tokens"], window["evicted"]["messages"]) > 0
     assert window["messages"] == 2 * window["exchanges"]
-
-
-async def test_windows_of_other_people_are_not_counted(
-    entry: MockConfigEntry, say: SayFn, people: People, read: Read
-) -> None:
-    await say("my name is Ada", conversation_id="hers", context=people.ada)
-    await say("my name is Grace", conversation_id="another", context=people.grace)
-    await say("is anybody there?", conversation_id="shared")
-
-    counts = [
-        agent["window"]["exchanges"]
-        for caller in (people.ada, people.grace, people.guest, people.automation)
-        for agent in (await read(caller))["agents"]
-    ]
-
-    assert counts == [2, 2, 1, 3]
-
-
-async def test_cache_that_is_lost_is_a_finding(
-    home: HomeAssistant, set_up: SetUpFn, say: SayFn, people: People, read: Read
-) -> None:
-    home.states.async_set("sensor.weather", "sunny")
-    await set_up(prompt="It is {{ states('sensor.weather') }}. " + LONG)
-    for _ in range(2):
-        await say("my name is Pelican")
-    (well,) = (await read())["agents"]
-    home.states.async_set("sensor.weather", "rainy")
-    await say("my name is Pelican")
-
-    found = await read(people.ada)
-
-    (agent,) = found["agents"]
-    assert (well["findings"], well["cache"]["lost"]) == ([], None)
-    assert (agent["findings"], agent["cache"]["lost"]["changed"]) == (["cache_lost"], ["instructions"])
-    assert agent["cache"]["lost"]["expected_tokens"] > agent["cache"]["lost"]["cached_tokens"] + 2000
-    assert 0 < agent["cache"]["cached_tokens"] < agent["cache"]["input_tokens"]
-    assert not any(word in str(found) for word in ("Pelican", "sunny", "rainy"))
 
 
 async def test_key_and_address_are_not_shown(

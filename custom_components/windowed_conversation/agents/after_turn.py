@@ -71,11 +71,8 @@ def count_interrupted_turn(agent: Agent, turn: ConversationTurn) -> None:
 
 
 def update_health(agent: Agent, turn: ConversationTurn) -> None:
-    """Update the findings on the health of the turn's window and of the provider's prompt cache."""
+    """Update the findings on the health of the turn's window."""
     agent.health_watch.on_turn(turn.window, turn.stats_before, turn.stats_after)
-    if turn.prompt_fingerprints is not None:
-        billed = [each for each in turn.state.billed_requests if each.model.agent_id == agent.id]
-        agent.health_watch.cache_watch.on_turn(turn.window, billed, turn.prompt_fingerprints, agent.counter)
 
 
 def fire_events(agent: Agent, turn: ConversationTurn) -> None:

@@ -43,7 +43,6 @@ from ..window import Attachment, EstimatedCounter, TextKind, Window, WindowStats
 from .agent import Agent, EntityAgent, async_find_agent, async_find_fallback_agents
 from .forgetting import async_run_deletion
 from .live_context import TurnContext, calculate_live_limit
-from .prompt_cache import PromptFingerprints
 from .store import async_get_store
 
 _LOGGER = logging.getLogger(__name__)
@@ -82,8 +81,6 @@ class ConversationTurn:
     intents: LocalAnswerer | None = None
     # Set if a model was asked.
     live_context: TurnContext | None = None
-    # The fingerprints of the system prompt, if a model was asked.
-    prompt_fingerprints: PromptFingerprints | None = None
     # The agent that answered, and earlier failures, see `turn_report.build_answer_attributes`.
     attributes: Mapping[str, Any] = field(default_factory=dict)
 
@@ -224,7 +221,7 @@ async def async_build_question(turn: ConversationTurn) -> Question:
         return replace(model, budget=replace(model.budget, schema_tokens=schema_tokens, live_tokens=context.max_tokens))
 
     in_system = config.context_placement is ContextPlacement.SYSTEM
-    prompt, system = _build_system_prompt(turn, llm_context, api, volatile=in_system)
+    system = _build_system_prompt(turn, llm_context, api)
     question = Question(
         model=add_token_sizes(model),
         system_prompt=append_prompt_facts(system, context.profile),
@@ -237,9 +234,8 @@ async def async_build_question(turn: ConversationTurn) -> Question:
         fallback_agents=tuple([add_token_sizes(each) if isinstance(each, Model) else each for each in fallback]),
         build_live_context=context.build_live_context,
     )
-    turn.prompt_fingerprints = prompt
     if agent.head_start is not None:
-        agent.head_start.on_question(question, prompt, turn.window_key)
+        agent.head_start.on_question(question, system, turn.window_key)
     return question
 
 
@@ -251,17 +247,14 @@ def _build_default_agent(turn: ConversationTurn) -> EntityAgent | None:
     return EntityAgent(turn.agent.hass, HOME_ASSISTANT_AGENT, turn.user_input)
 
 
-def _build_system_prompt(
-    turn: ConversationTurn, llm_context: llm.LLMContext, api: llm.APIInstance | None, *, volatile: bool
-) -> tuple[PromptFingerprints, str]:
-    """Return the fingerprints of the system prompt, and its text without the profile of facts."""
+def _build_system_prompt(turn: ConversationTurn, llm_context: llm.LLMContext, api: llm.APIInstance | None) -> str:
+    """Return the system prompt without the profile of facts."""
     extra = turn.user_input.extra_system_prompt or turn.chat_log.extra_system_prompt
     turn.chat_log.extra_system_prompt = extra
     instructions = _render_instructions(turn.agent, turn.speaker, llm_context)
     home = _format_home_prompt(turn.agent, api, instructions)
     parts = [part.strip() for part in (instructions, home, extra or "")]
-    fingerprints = PromptFingerprints(hash((instructions, extra)), hash(home), volatile)
-    return fingerprints, "\n".join(filter(None, parts))
+    return "\n".join(filter(None, parts))
 
 
 def _format_home_prompt(agent: Agent, api: llm.APIInstance | None, instructions: str) -> str:

@@ -1,11 +1,9 @@
-"""The health of an agent: whether its windows stay full, and whether its prompt cache has collapsed."""
+"""The health of an agent's windows: whether one of them stays full."""
 
-from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from ..window import Window, WindowStats
-from .prompt_cache import CacheUse, CacheWatch
 
 # In percent of the token budget. A window above this is full.
 FULL_WINDOW_PERCENT = 95
@@ -16,30 +14,10 @@ FULL_WINDOW_PERCENT = 95
 _FUTILE_TRIM_LIMIT = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Health:
-    """The current problems: the statistics of a window that stays full, and a collapse of the prompt cache."""
-
-    full_window: WindowStats | None = None
-    collapse: CacheUse | None = None
-
-    def list_issues(self) -> list[dict[str, Any]]:
-        """Return the problems as plain values: names and numbers, but no conversation text."""
-        issues: list[dict[str, Any]] = []
-        if self.full_window:
-            numbers = {"tokens": self.full_window.current_tokens, "protected_tokens": self.full_window.protected_tokens}
-            issues.append({"issue": "window_stays_full", **numbers})
-        if self.collapse:
-            numbers = {"expected_tokens": self.collapse.expected, "cached_tokens": self.collapse.cached_tokens}
-            issues.append({"issue": "cache_lost", "changed": [*self.collapse.changed_parts], **numbers})
-        return issues
-
-
 class HealthWatch:
-    """Finds problems of an agent's windows in its turns. `cache_watch` finds those of the prompt cache."""
+    """Finds the windows of an agent that stay full."""
 
     def __init__(self) -> None:
-        self.cache_watch = CacheWatch()
         self._futile_trims: WeakKeyDictionary[Window, int] = WeakKeyDictionary()
 
     def on_turn(self, window: Window, before: WindowStats, after: WindowStats) -> None:
@@ -49,8 +27,15 @@ class HealthWatch:
         elif after.trims > before.trims:
             self._futile_trims[window] = self._futile_trims.get(window, 0) + 1
 
-    def get_health(self) -> Health:
-        """Return the current problems."""
+    def find_full_window(self) -> WindowStats | None:
+        """Return the statistics of a window that stays full, or None."""
         stats = [window.stats() for window, trims in self._futile_trims.items() if trims >= _FUTILE_TRIM_LIMIT]
-        full = [each for each in stats if each.utilization > FULL_WINDOW_PERCENT]
-        return Health(full[0] if full else None, self.cache_watch.collapse)
+        return next((each for each in stats if each.utilization > FULL_WINDOW_PERCENT), None)
+
+    def list_issues(self) -> list[dict[str, Any]]:
+        """Return the problems as plain values: names and numbers, but no conversation text."""
+        full = self.find_full_window()
+        if full is None:
+            return []
+        numbers = {"tokens": full.current_tokens, "protected_tokens": full.protected_tokens}
+        return [{"issue": "window_stays_full", **numbers}]

@@ -1,6 +1,5 @@
-"""The repair issues about windows, models, prompt caches, servers and the store."""
+"""The repair issues about windows, models, servers and the store."""
 
-from collections.abc import Sequence
 from datetime import date
 from enum import StrEnum
 from pathlib import Path
@@ -9,7 +8,6 @@ from homeassistant.components.conversation import DOMAIN as CONVERSATION_DOMAIN
 from homeassistant.components.homeassistant.exposed_entities import async_should_expose
 from homeassistant.core import HomeAssistant, callback
 from homeassistant.helpers import issue_registry as ir
-from homeassistant.helpers.translation import async_get_cached_translations
 
 from ..bridge.errors import format_count
 from ..const import DOMAIN
@@ -17,18 +15,9 @@ from ..store import StoreState, UnavailableReason
 from ..turn.limits import Shortfall
 from ..window import WindowRegistry, WindowStats
 from .health import FULL_WINDOW_PERCENT, HealthWatch
-from .prompt_cache import PromptPart
 
 # The owner of issues about the store, which all agents share.
 _STORE_ISSUE_OWNER = "all"
-
-# The texts that name the parts: those of the page's bar, whose home is the description of the entities.
-_NAME_KEY_BY_PART = {
-    PromptPart.INSTRUCTIONS: "config_panel.bar.instructions",
-    PromptPart.TOOLS: "config_panel.bar.tools",
-    PromptPart.ENTITIES: "config_panel.bar.home",
-}
-_NO_PART_KEY = "selector.effort.options.none"
 
 
 class Issue(StrEnum):
@@ -50,7 +39,6 @@ class Issue(StrEnum):
     MEMORY_READ_ONLY = "memory_read_only"
     TEXTS_DAMAGED = "texts_damaged"
     SERVER_AWAY = "server_away"
-    CACHE_LOST = "cache_lost"
 
 
 # The issues that have a repair flow.
@@ -129,40 +117,20 @@ def _format_shortfall(hass: HomeAssistant, agent_name: str, shortfall: Shortfall
 
 @callback
 def async_update_health(hass: HomeAssistant, agent_id: str, agent_name: str, watch: HealthWatch) -> None:
-    """Raise the issues for the current health problems, and clear those of solved problems.
+    """Raise the issue of a window that stays full, or clear it.
 
     A window whose newest exchange alone exceeds the token budget has an issue of its own.
     """
-    full = lost = None
-    health = watch.get_health()
-    if health.full_window is not None and not health.full_window.over_budget:
-        full = {
+    placeholders, full = None, watch.find_full_window()
+    if full is not None and not full.over_budget:
+        placeholders = {
             "agent": agent_name,
             "full": str(FULL_WINDOW_PERCENT),
-            "tokens": format_count(health.full_window.current_tokens, hass.config.language),
-            "protected": format_count(health.full_window.protected_tokens, hass.config.language),
-            "window": format_count(health.full_window.max_tokens, hass.config.language),
+            "tokens": format_count(full.current_tokens, hass.config.language),
+            "protected": format_count(full.protected_tokens, hass.config.language),
+            "window": format_count(full.max_tokens, hass.config.language),
         }
-    if health.collapse is not None:
-        lost = {
-            "agent": agent_name,
-            "expected": format_count(health.collapse.expected, hass.config.language),
-            "cached": format_count(health.collapse.cached_tokens, hass.config.language),
-            "changed": _name_parts(hass, health.collapse.changed_parts),
-        }
-    async_update_issue(hass, Issue.WINDOW_STAYS_FULL, agent_id, full)
-    async_update_issue(hass, Issue.CACHE_LOST, agent_id, lost)
-
-
-def _name_parts(hass: HomeAssistant, parts: Sequence[PromptPart]) -> str:
-    """Return the names of the parts in Home Assistant's language, or its word for none."""
-    keys = [_NAME_KEY_BY_PART[part] for part in parts] or [_NO_PART_KEY]
-    return ", ".join([_get_text(hass, key) for key in keys])
-
-
-def _get_text(hass: HomeAssistant, key: str) -> str:
-    texts = async_get_cached_translations(hass, hass.config.language, key.partition(".")[0], DOMAIN)
-    return texts.get(f"component.{DOMAIN}.{key}", "")
+    async_update_issue(hass, Issue.WINDOW_STAYS_FULL, agent_id, placeholders)
 
 
 @callback

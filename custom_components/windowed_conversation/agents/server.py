@@ -34,7 +34,6 @@ from ..providers import (
 from ..turn.model import BilledRequest, Model, Question
 from ..window import Message, Role, WindowRegistry
 from .issues import Issue, async_update_issue, async_update_server_issue
-from .prompt_cache import PromptFingerprints
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -292,7 +291,8 @@ class _RequestPrefix:
     # The key of the window that has the system prompt as it was sent.
     key: str | None
     tools: tuple[ToolSchema, ...]
-    prompt_fingerprints: tuple[int, int]
+    # The hash of the system prompt without the facts, which differ from speaker to speaker.
+    prompt_hash: int
     # On the monotonic clock.
     asked_at: float
 
@@ -342,15 +342,17 @@ class HeadStart:
             self._start_task(_async_load_model(model, request), patience)
 
     @callback
-    def on_question(self, question: Question, prompt: PromptFingerprints, key: str | None) -> None:
+    def on_question(self, question: Question, system: str, key: str | None) -> None:
         """Remember the beginning of a question to the agent's model, in the window with this key.
+
+        `system` is the system prompt without the facts.
 
         A running head start continues if it has the same prefix, even if its turn was answered locally, because some
         servers start loading again when a client disconnects. If the prefix differs, it is cancelled, because a
         server that handles one request at a time would let the question wait. Then the turn takes no longer than
         without a head start.
         """
-        prefix = _RequestPrefix(key, question.tools, (prompt.instructions_hash, prompt.entities_hash), self._clock())
+        prefix = _RequestPrefix(key, question.tools, hash(system), self._clock())
         self._prefix_by_agent[question.model.agent_id] = prefix
         other = replace(self._sent_prefix, key=prefix.key, asked_at=prefix.asked_at) if self._sent_prefix else prefix
         if self._task is not None and other != prefix:

@@ -7,6 +7,7 @@ The URL and the key of the agent's model belong to the account.
 import asyncio
 from collections.abc import Mapping
 from dataclasses import asdict, fields as dataclass_fields
+import re
 from types import MappingProxyType
 from typing import Any
 
@@ -97,6 +98,9 @@ _SUGGESTED_TAGS = ["route:local", "tool_call"]
 # The section of the form. The stored data of an agent has no sections.
 _ADVANCED_SECTION = "advanced"
 
+# Matches what makes a template change with the minute.
+_CHANGING_PATTERN = re.compile(r"\{[{%][^}]*\b(?:(?:utc)?now\(|states[(.\[])")
+
 # In seconds. The form waits no longer for the tools of other integrations.
 _WEIGHT_TIMEOUT = 0.5
 _UNKNOWN = "?"
@@ -108,6 +112,8 @@ class AgentFlow(ConfigSubentryFlow):
     _step_id = "agent"
     _new_settings: Mapping[str, Any] = _NEW_AGENT_SETTINGS
     _suggested_name = ""
+    # The instructions of which the form has said that they change often.
+    _warned_instructions = ""
 
     async def async_step_user(self, user_input: dict[str, Any] | None = None) -> SubentryFlowResult:
         """Add a new agent, or reconfigure an existing one."""
@@ -121,7 +127,7 @@ class AgentFlow(ConfigSubentryFlow):
             return self.async_abort(reason="entry_not_loaded")
         errors: dict[str, str] = {}
         if user_input is not None:
-            errors = self._find_input_errors(user_input)
+            errors = self._find_input_errors(user_input) or self._warn_of_changing_instructions(user_input)
             if not errors:
                 return self._store_agent(user_input)
         account, models = self._get_entry().data, await self._async_list_models()
@@ -129,6 +135,8 @@ class AgentFlow(ConfigSubentryFlow):
             errors = {CONF_MODEL: "no_models"}
         sections = self._build_sections(account)
         data = nest_in_sections(await self._async_suggest_data(models), sections)
+        if user_input is None:
+            errors |= self._warn_of_changing_instructions(data)
         form = await self._async_build_schema(models, is_open=_has_advanced_changes(sections, data, user_input))
         await async_set_limit_errors(self.hass, form, "config_subentries")
         return self.async_show_form(
@@ -182,6 +190,14 @@ class AgentFlow(ConfigSubentryFlow):
         if self._has_model and not user_input[field].strip():
             errors[field] = "model_missing"
         return errors
+
+    def _warn_of_changing_instructions(self, data: Mapping[str, Any]) -> dict[str, str]:
+        """Return an error, once for the same text, if the instructions change so often that no prompt cache serves."""
+        instructions = data.get(CONF_PROMPT, "")
+        if instructions == self._warned_instructions or not _CHANGING_PATTERN.search(instructions):
+            return {}
+        self._warned_instructions = instructions
+        return {CONF_PROMPT: "instructions_change"}
 
     def _store_agent(self, user_input: dict[str, Any]) -> SubentryFlowResult:
         data = flatten_sections(user_input, (_ADVANCED_SECTION,))

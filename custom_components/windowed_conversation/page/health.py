@@ -137,19 +137,9 @@ def _format_calibration(agent: Agent) -> JsonObjectType:
 
 
 def _format_cache(agent: Agent) -> JsonObjectType:
-    """Return the billed input tokens and the cached ones of them, and the cache loss that was found last."""
-    totals, lost = agent.statistics.totals, agent.health_watch.cache_watch.collapse
-    return {
-        "input_tokens": totals.input_tokens,
-        "cached_tokens": totals.cached_input_tokens,
-        "lost": None
-        if lost is None
-        else {
-            "expected_tokens": lost.expected,
-            "cached_tokens": lost.cached_tokens,
-            "changed": [*lost.changed_parts],
-        },
-    }
+    """Return the billed input tokens and the cached ones of them."""
+    totals = agent.statistics.totals
+    return {"input_tokens": totals.input_tokens, "cached_tokens": totals.cached_input_tokens}
 
 
 def _sum_windows(stats: list[WindowStats]) -> JsonObjectType:

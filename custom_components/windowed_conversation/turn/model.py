@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-import time
 from typing import Protocol
 
 from ..providers import (
@@ -90,7 +89,6 @@ class BilledRequest:
     request: Request
     usage: Usage
     # In seconds on the monotonic clock.
-    billed_at: float = field(default_factory=time.monotonic)
     # The server's name for the model that answered, see `AnswerDone.server_identity`.
     server_identity: str = ""
     # Whether the server read only part of the request.
