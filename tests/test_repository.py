@@ -138,8 +138,7 @@ def test_every_step_has_its_text_and_every_text_its_step() -> None:
     assert agents | tasks == steps("flows/agent") - SILENT_AGENT_STEPS
     assert TEXTS["options"]["step"].keys() == steps("flows/options")
     repairs = [TEXTS["issues"][key]["fix_flow"]["step"].keys() for key in FIXABLE_ISSUES]
-    # `confirm` is Home Assistant's own step, which is shown while the integration is not loaded
-    assert {step for shown in repairs for step in shown} == steps("repairs") - SILENT_REPAIR_STEPS | {"confirm"}
+    assert {step for shown in repairs for step in shown} == steps("repairs") - SILENT_REPAIR_STEPS
 
 
 def test_every_error_and_abort_is_one_of_the_flows() -> None:

@@ -14,7 +14,7 @@ import probatio
 from .agents.agent import Agent, async_find_agent
 from .agents.issues import ATTR_OWNER, Issue, async_find_issue
 from .agents.live_context import calculate_live_limit
-from .agents.setup import async_change_damaged_file, async_delete_leftover_file, async_keep_leftover_file
+from .agents.setup import async_change_damaged_file, async_delete_leftover_file
 from .bridge.errors import format_count
 from .const import CONF_FAMILY
 from .flows.account import MODEL_ERRORS, VerifiedAccount, async_try_model
@@ -46,29 +46,25 @@ class IssueFlow(RepairsFlow):
 
 
 class FileFlow(IssueFlow):
-    """Asks whether to delete or to keep a file.
+    """Offers changes of a file, by the names of their steps."""
 
-    While the integration is not loaded, Home Assistant shows the step "confirm" of its own flow instead.
-    """
-
-    def __init__(self, delete: FileChange, keep: FileChange) -> None:
-        self._delete = delete
-        self._keep = keep
+    def __init__(self, **changes: FileChange) -> None:
+        self._changes = changes
 
     async def async_step_init(self, user_input: dict[str, Any] | None = None) -> RepairsFlowResult:
-        """Offer to delete or to keep the file."""
-        return self.async_show_menu(menu_options=["delete", "keep"], description_placeholders=self._placeholders)
+        """Offer the changes."""
+        return self.async_show_menu(menu_options=[*self._changes], description_placeholders=self._placeholders)
 
     async def async_step_delete(self, user_input: dict[str, Any] | None = None) -> RepairsFlowResult:
         """Delete the file."""
-        return await self._async_finish(self._delete)
+        return await self._async_finish("delete")
 
     async def async_step_keep(self, user_input: dict[str, Any] | None = None) -> RepairsFlowResult:
         """Keep the file permanently."""
-        return await self._async_finish(self._keep)
+        return await self._async_finish("keep")
 
-    async def _async_finish(self, change: FileChange) -> RepairsFlowResult:
-        is_done = self._issue is not None and await change(self.hass)
+    async def _async_finish(self, name: str) -> RepairsFlowResult:
+        is_done = self._issue is not None and await self._changes[name](self.hass)
         return self.async_create_entry(data={}) if is_done else self._abort_unchanged()
 
 
@@ -145,10 +141,10 @@ _FLOW_BY_ISSUE: dict[str, Callable[[], RepairsFlow]] = {
     Issue.MODEL_TOO_SMALL: SmallModelFlow,
     Issue.MEMORY_DAMAGED: partial(
         FileFlow,
-        partial(async_change_damaged_file, delete_damaged_file),
-        partial(async_change_damaged_file, keep_damaged_file),
+        delete=partial(async_change_damaged_file, delete_damaged_file),
+        keep=partial(async_change_damaged_file, keep_damaged_file),
     ),
-    Issue.MEMORY_LEFTOVER: partial(FileFlow, async_delete_leftover_file, async_keep_leftover_file),
+    Issue.MEMORY_LEFTOVER: partial(FileFlow, delete=async_delete_leftover_file),
 }
 
 

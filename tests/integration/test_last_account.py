@@ -22,13 +22,12 @@ from pytest_homeassistant_custom_component.common import MockConfigEntry, MockUs
 from custom_components.windowed_conversation.agents.setup import async_get_closing_lock
 from custom_components.windowed_conversation.agents.store import async_get_store
 from custom_components.windowed_conversation.const import (
-    CONF_MEMORY_DAYS,
     CONF_PERSISTENCE,
     CONF_PROVIDER,
     DOMAIN,
     PROVIDER_NONE,
 )
-from custom_components.windowed_conversation.memory import Memory, PastTurn, Summary
+from custom_components.windowed_conversation.memory import PastTurn, Summary
 
 from .conftest import SayFn, SetUpFn, flush_store, listed, stop, until
 from .remembered import add_fact, list_facts, memory_of
@@ -39,7 +38,7 @@ ONE_WEEK = timedelta(days=7)
 # The marker words of a fact, of a turn and of a summary.
 MARKS = ("quokka", "wombat", "numbat")
 
-type Choose = Callable[[str], Coroutine[Any, Any, Any]]
+type Choose = Callable[[], Coroutine[Any, Any, Any]]
 
 
 @pytest.fixture
@@ -64,16 +63,16 @@ async def remove(home: HomeAssistant, entry: MockConfigEntry) -> None:
 
 @pytest.fixture
 async def choose(home: HomeAssistant) -> Choose:
-    """Return a function that selects an option in the repair flow of the issue about the remaining memory."""
+    """Return a function that selects the option in the repair flow of the issue about the remaining memory."""
     assert await async_setup_component(home, "repairs", {})
 
-    async def choose(option: str) -> Any:
+    async def choose() -> Any:
         flows = repairs_flow_manager(home)
         assert flows is not None
         menu = await flows.async_init(DOMAIN, context={"issue_id": ISSUE})
         assert menu["type"] is FlowResultType.MENU
-        assert menu["menu_options"] == ["delete", "keep"]
-        return await flows.async_configure(menu["flow_id"], {"next_step_id": option})
+        assert menu["menu_options"] == ["delete"]
+        return await flows.async_configure(menu["flow_id"], {"next_step_id": "delete"})
 
     return choose
 
@@ -83,12 +82,6 @@ async def later(home: HomeAssistant, freezer: FrozenDateTimeFactory, days: float
     freezer.tick(timedelta(days=days))
     async_fire_time_changed(home, dt_util.utcnow() + ONE_WEEK)
     await home.async_block_till_done(wait_background_tasks=True)
-
-
-def age(memory: Memory) -> None:
-    """Make all conversation turns in memory 170 days older."""
-    with memory.database.write_transaction() as connection:
-        connection.execute("UPDATE turn SET at = at - ?", (170 * 86_400,))
 
 
 def marks(disk: Disk) -> list[str]:
@@ -150,7 +143,7 @@ async def test_conversations_and_totals_go_with_the_last_account(
     assert (disk.conversation_ids, disk.exchange_text, left) == ([], "", [("",)])
 
 
-async def test_issue_says_until_when_and_survives_a_restart(
+async def test_issue_says_until_when(
     home: HomeAssistant, told: MockConfigEntry, freezer: FrozenDateTimeFactory
 ) -> None:
     freezer.move_to("2026-12-01 12:00:00+00:00")
@@ -158,7 +151,7 @@ async def test_issue_says_until_when_and_survives_a_restart(
 
     issue = ir.async_get(home).async_get_issue(DOMAIN, ISSUE)
     assert issue is not None
-    assert (issue.is_persistent, issue.is_fixable) == (True, True)
+    assert issue.is_fixable
     assert placeholders(home) == {"memory_left": {"until": "2026-12-08"}}
 
 
@@ -169,37 +162,20 @@ async def test_deleting_now_leaves_no_byte(
     await remove(home, told)
     assert marks(disk) == [*MARKS]
 
-    done = await choose("delete")
+    done = await choose()
 
     assert done["type"] is FlowResultType.CREATE_ENTRY
     assert (marks(disk), disk.files(), issues(home)) == ([], [], set())
 
 
-async def test_what_is_to_be_kept_is_there_after_the_days(
-    home: HomeAssistant, told: MockConfigEntry, choose: Choose, *, set_up: SetUpFn, disk: Disk, freezer
-) -> None:
-    before = kept(disk)
-    await remove(home, told)
-
-    done = await choose("keep")
-    await later(home, freezer, 30)
-
-    assert (done["type"], issues(home)) == (FlowResultType.CREATE_ENTRY, set())
-    assert kept(disk) == before
-    await set_up()
-    await flush_store(home)
-    assert kept(disk) == before
-
-
-@pytest.mark.parametrize("option", ["delete", "keep"])
 async def test_choice_that_cannot_be_made_is_told(
-    home: HomeAssistant, told: MockConfigEntry, choose: Choose, disk: Disk, option: str
+    home: HomeAssistant, told: MockConfigEntry, choose: Choose, disk: Disk
 ) -> None:
     await remove(home, told)
     disk(Path.unlink)
     disk(Path.mkdir)
 
-    done = await choose(option)
+    done = await choose()
 
     assert (done["type"], done["reason"]) == (FlowResultType.ABORT, "not_possible")
     assert issues(home) == {"memory_left"}
@@ -237,7 +213,7 @@ async def test_file_that_is_due_at_the_next_start_is_deleted_before_anything_is_
 ) -> None:
     await remove(home, told)
     # No timer runs while there is no account, so the deadline is moved in the file.
-    disk.execute("UPDATE value SET value = json_set(value, '$.until', ?)", time.time() - 1)
+    disk.execute("UPDATE value SET value = ?", f"{time.time() - 1}")
 
     await set_up()
     await flush_store(home)
@@ -259,26 +235,6 @@ async def test_days_start_again_when_the_next_account_is_removed(
     await later(home, freezer, 2.1)
 
     assert disk.files() == []
-
-
-async def test_turns_are_kept_for_the_days_of_their_own_account(
-    home: HomeAssistant, set_up: SetUpFn, say: SayFn, disk: Disk
-) -> None:
-    entry = await set_up(options={CONF_MEMORY_DAYS: 365})
-    (agent_id,) = entry.subentries
-    memory_of(home).writer.put(PastTurn("mine", time.time() - 200 * 86_400, "long ago", "", agent_id))
-    await flush_store(home)
-    await remove(home, entry)
-
-    await set_up()
-    await say("hello there")
-    said = disk.said
-    await memory_of(home).async_change(age)
-    memory_of(home).writer.request_upkeep(repeat_daily=True)
-
-    await until(lambda: disk.said == [])
-
-    assert said == ["long ago", "hello there"]
 
 
 async def test_person_who_is_removed_meanwhile_is_forgotten(
@@ -310,22 +266,8 @@ async def test_account_that_is_added_while_the_last_one_is_removed_has_its_memor
     await asyncio.gather(removing, adding)
     await flush_store(home)
 
-    assert disk.execute("SELECT value ->> '$.until' FROM value WHERE owner = ''") == [(None,)]
+    assert disk.execute("SELECT value FROM value WHERE owner = ''") == []
     assert "quokka" in marks(disk)
-
-
-async def test_issue_says_what_can_be_done_while_the_integration_is_not_loaded(
-    home: HomeAssistant, told: MockConfigEntry, choose: Choose
-) -> None:
-    await remove(home, told)
-    home.config.components.remove(DOMAIN)
-    flows = repairs_flow_manager(home)
-    assert flows is not None
-
-    form = await flows.async_init(DOMAIN, context={"issue_id": ISSUE})
-
-    # A fixture in `conftest.py` also checks that the form's translations exist.
-    assert (form["type"], form["step_id"]) == (FlowResultType.FORM, "confirm")
 
 
 async def test_one_of_two_accounts_leaves_no_issue(

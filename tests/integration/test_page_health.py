@@ -216,6 +216,22 @@ async def test_windows_of_everybody_are_summed_for_an_automation(
     assert window["messages"] == 2 * window["exchanges"]
 
 
+async def test_windows_of_other_people_are_not_counted(
+    entry: MockConfigEntry, say: SayFn, people: People, read: Read
+) -> None:
+    await say("my name is Ada", conversation_id="hers", context=people.ada)
+    await say("my name is Grace", conversation_id="another", context=people.grace)
+    await say("is anybody there?", conversation_id="shared")
+
+    counts = [
+        agent["window"]["exchanges"]
+        for caller in (people.ada, people.grace, people.guest, people.automation)
+        for agent in (await read(caller))["agents"]
+    ]
+
+    assert counts == [2, 2, 1, 3]
+
+
 async def test_key_and_address_are_not_shown(
     set_up: SetUpFn, model_server: ModelServer, people: People, read: Read
 ) -> None:

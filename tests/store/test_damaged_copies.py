@@ -4,6 +4,7 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 import itertools
+import math
 import random
 
 import pytest
@@ -11,9 +12,8 @@ import pytest
 from custom_components.windowed_conversation.memory import PastSummary
 from custom_components.windowed_conversation.store import (
     StoreUnavailable,
-    cancel_deletion,
-    cancel_file_deletion,
     delete_overdue,
+    schedule_deletion,
 )
 from tests.memory.content import NOW, insert_summary, turn
 from tests.memory.recorded import request, whole
@@ -84,7 +84,7 @@ def use(path) -> str:
     try:
         delete_overdue(path, 0.0)
         with closing(opened(path)) as memory:
-            cancel_deletion(memory.database)
+            schedule_deletion(memory.database, None)
             memory.statistics()
             list(memory.export())
             list(itertools.takewhile(bool, iter(memory.reindex, None)))
@@ -129,12 +129,13 @@ def test_damaged_schema_is_damage_whatever_sqlite_reports(content, tmp_path, bef
     assert (use(path), use(path)) == ("damaged", "works")
 
 
-def test_deletion_of_an_unreadable_file_is_not_cancelled(content, tmp_path) -> None:
+def test_unreadable_file_is_not_overdue(content, tmp_path) -> None:
     path = tmp_path / "memory.db"
     path.write_bytes(content)
     damage_schema(path, b"INSERT ON fact", b"INSERT ON \xffact")
 
-    assert not cancel_file_deletion(path)
+    assert not delete_overdue(path, math.inf)
+    assert path.exists()
 
 
 def test_refused_statement_on_an_intact_schema_is_no_damage(content, tmp_path) -> None:

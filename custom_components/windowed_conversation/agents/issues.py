@@ -192,8 +192,7 @@ def async_update_issue(hass: HomeAssistant, issue: Issue, owner: str, placeholde
         f"{issue}_{owner}",
         data={ATTR_OWNER: owner},
         is_fixable=issue in FIXABLE_ISSUES,
-        # this one must survive a restart, after which the integration is not loaded because it has no account
-        is_persistent=issue is Issue.MEMORY_LEFTOVER,
+        is_persistent=False,
         severity=ir.IssueSeverity.WARNING,
         translation_key=issue,
         translation_placeholders=placeholders,

@@ -25,7 +25,7 @@ from ..bridge.errors import build_translated_error
 from ..const import DOMAIN, SUBENTRY_AI_TASK
 from ..memory import MemoryUnavailable
 from ..providers import ListedModel, ModelProfile, ModelSettings, Provider
-from ..store import cancel_file_deletion, delete_file, delete_overdue
+from ..store import delete_file, delete_overdue
 from ..turn.errors import TurnError
 from ..turn.limits import Budget, Pause
 from ..turn.model import BilledRequest, Model
@@ -174,10 +174,11 @@ async def async_retain_memory(hass: HomeAssistant, account: ConfigEntry[Any]) ->
     _async_schedule_deletion(hass, until)
 
 
+@callback
 def _async_schedule_deletion(hass: HomeAssistant, until: float) -> None:
     async def delete_if_due(_now: datetime) -> None:
         if (now := time.time()) < until:
-            # The system clock was set back, so wait again.
+            # the system clock was set back
             _async_schedule_deletion(hass, until)
         elif async_get_store(hass) is None and await hass.async_add_executor_job(delete_overdue, store_path(hass), now):
             async_update_leftovers(hass, None)
@@ -198,8 +199,3 @@ async def async_change_damaged_file(change: Callable[[Path], bool], hass: HomeAs
         return store is not None and await store.async_change(lambda memory: change(memory.database.path))
     except MemoryUnavailable:
         return False
-
-
-async def async_keep_leftover_file(hass: HomeAssistant) -> bool:
-    """Cancel the deletion of the file that remains after the last account. Return whether that succeeded."""
-    return await hass.async_add_executor_job(cancel_file_deletion, store_path(hass))

@@ -27,7 +27,6 @@ from ..store import (
     StoreWriter,
     UnavailableReason,
     WriteJob,
-    cancel_deletion,
     delete_overdue,
     read_value,
     schedule_deletion,
@@ -147,7 +146,6 @@ class AgentStore:
         self._running_deletions = 0
         # The number of days for which turns are stored, by agent id. The writer thread reads this mapping.
         self._days_by_agent: Mapping[str, int] = {}
-        self._days_by_removed_agent: Mapping[str, int] = {}
         self.write_sources: list[Callable[[], Iterable[WriteJob]]] = []
         # Callbacks after a new file is created, and after each opening of the file.
         self.new_file_listeners: list[Callable[[], None]] = []
@@ -317,7 +315,7 @@ class AgentStore:
             self.command_words = _load_command_words(self._languages)
         memory = Memory(path, self._languages, rooms=(CONVERSATIONS, VALUE_TABLE), companion=self.conversations.forget)
         try:
-            self._days_by_removed_agent = cancel_deletion(memory.database)
+            schedule_deletion(memory.database, None)
         except BaseException:
             memory.close()
             raise
@@ -325,14 +323,14 @@ class AgentStore:
 
     def _delete_all_but_memory(self, until: float, memory: Memory) -> bool:
         forget_all_but_memory(memory)
-        schedule_deletion(memory.database, until, self._days_by_agent)
+        schedule_deletion(memory.database, until)
         statistics = memory.statistics()
         return bool(statistics.facts or statistics.turns or statistics.summaries)
 
     def _delete_expired_turns(self, memory: Memory) -> None:
         """Delete expired turns. Turns of an unknown agent are kept for the longest period of any agent."""
-        now, days = time.time(), {**self._days_by_removed_agent, **self._days_by_agent}
-        before = {agent: now - each * _SECONDS_PER_DAY for agent, each in days.items()}
+        now = time.time()
+        before = {agent: now - days * _SECONDS_PER_DAY for agent, days in self._days_by_agent.items()}
         others = min(before.values(), default=now - DEFAULT_MEMORY_DAYS * _SECONDS_PER_DAY)
         memory.forget_expired(before, others, now - RECORD_TEXT_DAYS * _SECONDS_PER_DAY)
 

@@ -7,8 +7,6 @@ conversations.
 from .database import (
     VALUE_TABLE as VALUE_TABLE,
     Database as Database,
-    cancel_deletion as cancel_deletion,
-    cancel_file_deletion as cancel_file_deletion,
     delete_overdue as delete_overdue,
     delete_values as delete_values,
     list_value_owners as list_value_owners,

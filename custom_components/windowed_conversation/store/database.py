@@ -1,6 +1,6 @@
 """The database that all rooms share, and values that it stores by owner and name."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 import json
 from pathlib import Path
@@ -58,63 +58,25 @@ def delete_values(connection: sqlite3.Connection, owners: Iterable[str]) -> None
     connection.executemany("DELETE FROM value WHERE owner = ?", ((owner,) for owner in owners))
 
 
-def schedule_deletion(database: Database, until: float, days: Mapping[str, int]) -> None:
+def schedule_deletion(database: Database, until: float | None) -> None:
     """Schedule the deletion of the file unless it is used before `until`. Raises `StoreUnavailable`.
 
-    `days` is the number of days for which the turns of each removed agent are stored.
+    None cancels it.
     """
     with database.write_transaction() as connection:
-        _write_deletion(connection, until, {**_read_deletion(connection)[1], **days})
-
-
-def cancel_deletion(database: Database) -> Mapping[str, int]:
-    """Cancel the deletion of the file, and return the days of the removed agents. Raises `StoreUnavailable`."""
-    with database.write_transaction() as connection:
-        return _cancel_deletion(connection)
-
-
-def cancel_file_deletion(path: Path) -> bool:
-    """Cancel the deletion of a closed file. Return False if the file cannot be read or written."""
-    try:
-        if path.exists():
-            with closing(connect(path)) as connection:
-                _cancel_deletion(connection)
-    except FILE_ERRORS:
-        return False
-    return True
+        delete_values(connection, (_FILE_OWNER,))
+        if until is not None:
+            write_value(connection, _FILE_OWNER, _DELETION_NAME, until)
 
 
 def delete_overdue(path: Path, now: float) -> bool:
     """Delete a closed file whose deletion is due, and its damaged copy. Return whether it was deleted."""
-    if not path.exists():
-        return False
-    try:
-        with closing(connect(path)) as connection:
-            until, _ = _read_deletion(connection)
-    except FILE_ERRORS:
-        return False
-    if until is None or until > now:
-        return False
-    delete_file(path)
-    return True
-
-
-def _cancel_deletion(connection: sqlite3.Connection) -> Mapping[str, int]:
-    until, days = _read_deletion(connection)
-    if until is not None:
-        _write_deletion(connection, None, days)
-    return days
-
-
-def _read_deletion(connection: sqlite3.Connection) -> tuple[float | None, Mapping[str, int]]:
-    match read_value(connection, _FILE_OWNER, _DELETION_NAME):
-        case {"until": float() | None as until, "days": dict() as days}:
-            return until, days
-    return None, {}
-
-
-def _write_deletion(connection: sqlite3.Connection, until: float | None, days: Mapping[str, int]) -> None:
-    write_value(connection, _FILE_OWNER, _DELETION_NAME, {"until": until, "days": days})
+    with suppress(*FILE_ERRORS):
+        if path.exists():
+            with closing(connect(path)) as connection:
+                until = read_value(connection, _FILE_OWNER, _DELETION_NAME)
+            return isinstance(until, float) and until <= now and delete_file(path)
+    return False
 
 
 class Database:
