@@ -68,7 +68,7 @@ async def test_local_turn_builds_nothing_of_a_request(
     assert "Turned on" in get_speech(await say(COMMAND))
 
     await until(lambda: bool(turns))
-    assert (parts, turns[0].live_context, turns[0].prompt_fingerprints, turns[0].state.attempts) == ([], None, None, [])
+    assert (parts, turns[0].live_context, turns[0].state.attempts) == ([], None, [])
 
 
 async def test_turn_that_comes_at_once_knows_the_one_before(

@@ -1,4 +1,4 @@
-"""Tests for what stayed with the model: the commands that a model carried out, and proved suggestions for them."""
+"""Tests for what stayed with the model: its commands, their figures, and Home Assistant's own sentences for them."""
 
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractContextManager
@@ -21,8 +21,7 @@ from pytest_homeassistant_custom_component.common import MockConfigEntry
 
 from custom_components.windowed_conversation.agents.agent import Agent
 from custom_components.windowed_conversation.const import CONF_MEMORY, CONF_RECORD, CONF_ROUTING, DOMAIN, RecordLevel
-from custom_components.windowed_conversation.memory import CallRecord, PastTurn, TurnRecord, TurnText
-from custom_components.windowed_conversation.page import model_commands
+from custom_components.windowed_conversation.memory import CallRecord, TurnRecord, TurnText
 from custom_components.windowed_conversation.page.model_commands import async_read_model_commands
 from demo.model_server import ModelServer, call, words
 
@@ -93,7 +92,8 @@ ON = ("HassTurnOn", '{"name": "Bed Light"}')
 def build_record(sentence: str, number: int = 0, tool_call: tuple[str, str] = ON, **more: Any) -> TurnRecord:
     """Return the record of a turn in which the model called a tool, or else turned the bed light on."""
     text = TurnText(sentence, "Done.", (CallRecord(*tool_call, '{"speech": {}}'),))
-    fields = {"route": "model", "end": "answered", "reason": "no_local_match", "words": text, "level": "full", **more}
+    fields: dict[str, Any] = {"route": "model", "end": "answered", "reason": "no_local_match", "level": "full"}
+    fields |= {"words": text, "tools": (tool_call[0],), **more}
     return TurnRecord(id=f"turn-{number:04}", at=time.time() - number, agent="agent", **fields)
 
 
@@ -117,114 +117,44 @@ def begin_row(home: HomeAssistant, entry: MockConfigEntry, subtests: pytest.Subt
 
 
 @pytest.mark.parametrize(
-    ("language", "sentence", "alias"),
+    ("sentence", "tool", "arguments", "before"),
     [
-        ("en", "turn on the reading thing", "reading thing"),
-        ("en", "please turn on the Reading Thing!", "Reading Thing"),
-        ("de", "schalte das Leseding ein", "Leseding"),
+        ("could it be bright beside my bed", "HassTurnOn", {"name": "Bed Light"}, "turn_off"),
+        ("I can't see my book, half is enough", "HassLightSet", {"name": "Bed Light", "brightness": 50}, "turn_off"),
+        ("it is too dark in here for sleep", "HassTurnOff", {"area": "Bedroom", "domain": ["light"]}, "turn_on"),
     ],
 )
-async def test_suggested_alias_makes_the_sentence_local(
+async def test_sentence_is_answered_locally_with_the_same_result(
     *,
     home: HomeAssistant,
     entry: MockConfigEntry,
     model_server: ModelServer,
     say: SayFn,
-    language: str,
-    sentence: str,
-    alias: str,
-) -> None:
-    await command(model_server, say, sentence, language=language)
-
-    (group,) = await read(home)
-    suggestion = group["suggestion"]
-    aliases = [er.COMPUTED_NAME, suggestion["alias"]]
-    er.async_get(home).async_update_entity(suggestion["entity_id"], aliases=aliases)
-    await home.async_block_till_done()
-    model_server.log.clear()
-    await say(sentence, language=language)
-
-    assert (group["tool"], group["target"]["entity_id"], group["count"]) == ("HassTurnOn", BED, 1)
-    assert suggestion["alias"] == alias
-    assert model_server.requests == []
-
-
-async def test_alias_of_an_area_is_suggested(
-    home: HomeAssistant, entry: MockConfigEntry, model_server: ModelServer, say: SayFn
-) -> None:
-    arguments = {"area": "Bedroom", "domain": ["light"]}
-    await command(model_server, say, "turn on the lights in the sleepy den", arguments=arguments)
-
-    (group,) = await read(home)
-
-    assert group["target"] == {"entity_id": None, "area_id": "bedroom", "name": "Bedroom"}
-    expected = {"kind": "alias", "entity_id": None, "area_id": "bedroom", "alias": "sleepy den"}
-    assert group["suggestion"] == expected
-
-
-@pytest.mark.parametrize(
-    ("language", "sentence", "tool", "arguments", "before"),
-    [
-        ("en", "could it be bright beside my bed", "HassTurnOn", {"name": "Bed Light"}, "turn_off"),
-        (
-            "en",
-            "I can't see my book, half is enough",
-            "HassLightSet",
-            {"name": "Bed Light", "brightness": 50},
-            "turn_off",
-        ),
-        ("de", "ich sehe mein Buch nicht", "HassTurnOn", {"name": "Bed Light"}, "turn_off"),
-        ("en", "it is too dark in here for sleep", "HassTurnOff", {"area": "Bedroom", "domain": ["light"]}, "turn_on"),
-    ],
-)
-async def test_suggested_sentence_is_answered_locally_with_the_same_result(
-    *,
-    home: HomeAssistant,
-    entry: MockConfigEntry,
-    model_server: ModelServer,
-    say: SayFn,
-    language: str,
     sentence: str,
     tool: str,
     arguments: dict[str, Any],
     before: str,
 ) -> None:
-    await command(model_server, say, sentence, tool, arguments=arguments, language=language)
+    await command(model_server, say, sentence, tool, arguments=arguments)
     (group,) = await read(home)
     by_model = get_state(home, BED)
     await home.services.async_call("light", before, {"entity_id": BED}, blocking=True)
     model_server.log.clear()
 
-    assert group["suggestion"]["kind"] == "sentence"
-    await say(group["suggestion"]["sentence"], language=language)
+    await say(group["sentence"])
 
     locally = get_state(home, BED)
     assert (locally.state, locally.attributes) == (by_model.state, by_model.attributes)
     assert model_server.requests == []
 
 
-UNUSABLE_SENTENCES = [
-    # a word of Home Assistant's own sentences
-    "turn on the light",
-    "turn it on",
-    # the name of something else
-    "turn on the floor lamp",
-    "turn on the kitchen light",
-    # only digits
-    "turn on 4711",
-    # too many words
-    "turn on my very old green reading thing from grandma",
-]
+async def test_sentence_is_in_the_language_of_the_home(home: HomeAssistant, entry: MockConfigEntry) -> None:
+    await home.config.async_update(language="de")
+    await record(home, build_record("it is dark"))
 
+    (group,) = await read(home)
 
-async def test_unusable_words_are_no_alias(home: HomeAssistant, begin_row: BeginRow) -> None:
-    for number, sentence in enumerate(UNUSABLE_SENTENCES):
-        with await begin_row(sentence):
-            await record(home, build_record(sentence, number))
-
-            (group,) = await read(home)
-
-            assert (group["said"], group["suggestion"]["kind"]) == (sentence, "sentence")
+    assert group["sentence"] == "mach Bed Light an"
 
 
 ARGUMENTS_OF_NOTHING = [
@@ -244,37 +174,27 @@ async def test_call_that_names_nothing_has_no_target(home: HomeAssistant, begin_
 
             (group,) = await read(home)
 
-            assert (group["target"], group["suggestion"]) == (None, None)
+            assert (group["target"], group["sentence"]) == (None, None)
 
 
 @pytest.mark.usefixtures("entry")
-async def test_alias_is_found_in_a_sentence_with_a_value(home: HomeAssistant) -> None:
-    tool_call = ("HassLightSet", '{"name": "Bed Light", "color": "red"}')
-    await record(home, build_record("set the reading thing to red", tool_call=tool_call))
-
-    (group,) = await read(home)
-
-    assert group["suggestion"]["alias"] == "reading thing"
-
-
-@pytest.mark.usefixtures("entry")
-async def test_suggested_sentence_has_the_words_for_a_value(home: HomeAssistant) -> None:
+async def test_sentence_has_the_words_for_a_value(home: HomeAssistant) -> None:
     tool_call = ("HassLightSet", '{"name": "Bed Light", "color": "red"}')
     await record(home, build_record("make it look like a sunset", tool_call=tool_call))
 
     (group,) = await read(home)
 
-    assert {"red", "Bed", "Light"} <= set(group["suggestion"]["sentence"].split())
+    assert {"red", "Bed", "Light"} <= set(group["sentence"].split())
 
 
 @pytest.mark.usefixtures("entry")
-async def test_value_that_no_sentence_has_gets_no_suggestion(home: HomeAssistant) -> None:
+async def test_value_that_no_sentence_has_gets_none(home: HomeAssistant) -> None:
     tool_call = ("HassTurnOn", '{"name": "Bed Light", "mood": "cosy"}')
     await record(home, build_record("turn on the reading thing", tool_call=tool_call))
 
     (group,) = await read(home)
 
-    assert (group["target"]["entity_id"], group["suggestion"]) == (BED, None)
+    assert (group["target"]["entity_id"], group["sentence"]) == (BED, None)
 
 
 @pytest.mark.usefixtures("entry")
@@ -285,7 +205,7 @@ async def test_entity_without_a_registry_entry_gets_a_sentence(home: HomeAssista
 
     (group,) = await read(home)
 
-    assert group["suggestion"] == {"kind": "sentence", "sentence": "turn on Loose lantern"}
+    assert group["sentence"] == "turn on Loose lantern"
 
 
 @pytest.mark.usefixtures("entry")
@@ -296,56 +216,22 @@ async def test_names_of_the_home_that_two_entities_have_are_no_target(home: Home
 
     (group,) = await read(home)
 
-    assert (group["target"], group["suggestion"]) == (None, None)
+    assert (group["target"], group["sentence"]) == (None, None)
 
 
 @pytest.mark.usefixtures("entry")
-async def test_without_home_assistants_recognizer_nothing_is_suggested(
+async def test_without_home_assistants_sentences_there_is_none(
     home: HomeAssistant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await record(home, build_record("turn on the reading thing"))
-    monkeypatch.delattr(DefaultAgent, "_make_slot_lists")
+    monkeypatch.delattr(DefaultAgent, "async_get_or_load_intents")
 
     (group,) = await read(home)
 
-    assert (group["target"]["entity_id"], group["suggestion"]) == (BED, None)
+    assert (group["target"]["entity_id"], group["sentence"]) == (BED, None)
 
 
-LOCAL_SENTENCES = {
-    "turn on the bed light": ON,
-    "turn off the bedroom lights": ("HassTurnOff", '{"area": "Bedroom", "domain": "light"}'),
-    "cancel all timers": ("HassCancelAllTimers", "{}"),
-}
-
-
-async def test_sentence_that_the_home_understands_by_now_is_absent(home: HomeAssistant, begin_row: BeginRow) -> None:
-    for number, (sentence, tool_call) in enumerate(LOCAL_SENTENCES.items()):
-        with await begin_row(sentence):
-            await record(home, build_record(sentence, number, tool_call))
-
-            assert await read(home) == []
-
-
-async def test_past_turn_that_the_home_understands_by_now_is_absent(
-    home: HomeAssistant, entry: MockConfigEntry
-) -> None:
-    turn = PastTurn("c", time.time(), "turn on the bed light", "Done.", tools=("HassTurnOn",))
-    await memory_of(home).async_change(lambda memory: memory.add_turn(turn))
-
-    assert await read(home) == []
-
-
-async def test_sentence_that_the_home_understands_otherwise_is_shown(
-    home: HomeAssistant, entry: MockConfigEntry
-) -> None:
-    await record(home, build_record("turn on the floor lamp"))
-
-    (group,) = await read(home)
-
-    assert (group["target"]["entity_id"], group["suggestion"]["kind"]) == (BED, "sentence")
-
-
-async def test_sentences_with_the_same_words_or_the_same_target_are_one_group(
+async def test_sentences_with_the_same_words_or_the_same_call_are_one_group(
     home: HomeAssistant, entry: MockConfigEntry, model_server: ModelServer, say: SayFn
 ) -> None:
     await command(model_server, say, "Turn on the floor thing.", arguments={"name": "Floor lamp"})
@@ -355,10 +241,10 @@ async def test_sentences_with_the_same_words_or_the_same_target_are_one_group(
     groups = await read(home)
 
     counts = [(each["said"], each["count"]) for each in groups]
-    assert counts == [("Turn on the reading thing!", 3), ("Turn on the floor thing.", 1)]
+    assert counts == [("let the reading thing shine", 3), ("Turn on the floor thing.", 1)]
 
 
-async def test_sentence_of_several_conversations_is_counted_once_a_turn(
+async def test_each_turn_is_counted_once_in_whatever_it_is_found(
     home: HomeAssistant, set_up: SetUpFn, model_server: ModelServer, say: SayFn
 ) -> None:
     await set_up(**{CONF_RECORD: RecordLevel.FULL})
@@ -370,6 +256,25 @@ async def test_sentence_of_several_conversations_is_counted_once_a_turn(
     assert group["count"] == 3
 
 
+async def test_cost_is_the_sum_of_what_is_known(home: HomeAssistant, entry: MockConfigEntry) -> None:
+    costs = ("0.25", None, "0.5")
+    await record(home, *(build_record("it is dark", number, cost=cost) for number, cost in enumerate(costs)))
+    await record(home, build_record("it is bright", 9, ("HassTurnOff", ON[1])))
+
+    groups = await read(home)
+
+    assert [(each["count"], each["cost"]) for each in groups] == [(3, 0.75), (1, None)]
+
+
+async def test_turn_that_is_not_recorded_is_absent(
+    home: HomeAssistant, set_up: SetUpFn, model_server: ModelServer, say: SayFn
+) -> None:
+    await set_up(**{CONF_RECORD: RecordLevel.OFF})
+    await command(model_server, say, "turn on the reading thing")
+
+    assert await read(home) == []
+
+
 async def test_deleted_conversation_is_known_from_the_record_of_turns(
     home: HomeAssistant, set_up: SetUpFn, model_server: ModelServer, say: SayFn
 ) -> None:
@@ -379,7 +284,7 @@ async def test_deleted_conversation_is_known_from_the_record_of_turns(
 
     (group,) = await read(home)
 
-    assert (group["said"], group["suggestion"]["alias"]) == ("turn on the reading thing", "reading thing")
+    assert (group["said"], group["target"]["entity_id"]) == ("turn on the reading thing", BED)
 
 
 async def test_deleted_conversation_is_known_from_memory_by_its_tool(
@@ -392,8 +297,8 @@ async def test_deleted_conversation_is_known_from_memory_by_its_tool(
 
     last = group.pop("last")
     assert datetime.fromisoformat(last).timestamp() == pytest.approx(time.time(), abs=600)
-    fields = {"said": "turn on the reading thing", "count": 1, "tool": "HassTurnOn"}
-    assert group == {**fields, "target": None, "suggestion": None}
+    fields = {"said": "turn on the reading thing", "count": 1, "cost": None, "tool": "HassTurnOn"}
+    assert group == {**fields, "target": None, "sentence": None}
 
 
 async def test_questions_and_jokes_are_absent(
@@ -413,14 +318,14 @@ async def test_command_that_the_home_answered_is_absent(
     assert (await read(home), model_server.requests) == ([], [])
 
 
-async def test_command_that_failed_gets_no_suggestion(
+async def test_command_that_failed_gets_no_sentence(
     home: HomeAssistant, entry: MockConfigEntry, model_server: ModelServer, say: SayFn
 ) -> None:
     await command(model_server, say, "turn on the reading thing", arguments={"name": "Unknown thing"})
 
     (group,) = await read(home)
 
-    assert (group["tool"], group["target"], group["suggestion"]) == ("HassTurnOn", None, None)
+    assert (group["tool"], group["target"], group["sentence"]) == ("HassTurnOn", None, None)
 
 
 async def test_command_of_an_agent_that_always_asks_its_model_is_absent(
@@ -432,7 +337,7 @@ async def test_command_of_an_agent_that_always_asks_its_model_is_absent(
     assert await read(home) == []
 
 
-async def test_command_with_several_targets_gets_no_suggestion(
+async def test_command_with_several_targets_gets_no_sentence(
     home: HomeAssistant, entry: MockConfigEntry, model_server: ModelServer, say: SayFn
 ) -> None:
     both = call("HassTurnOn", name="Bed Light") + call("HassTurnOn", name="Floor lamp")
@@ -441,7 +346,7 @@ async def test_command_with_several_targets_gets_no_suggestion(
 
     (group,) = await read(home)
 
-    assert (group["tool"], group["target"], group["suggestion"]) == ("HassTurnOn", None, None)
+    assert (group["tool"], group["target"], group["sentence"]) == ("HassTurnOn", None, None)
 
 
 @pytest.fixture
@@ -467,7 +372,7 @@ async def test_commands_of_another_person_are_absent(
 
             sentences = [[group["said"] for group in await read(home, person)] for person in people]
 
-            is_stored = memory or level is RecordLevel.FULL or not is_deleted
+            is_stored = level is RecordLevel.FULL
             assert sentences == [["turn on the reading thing"] * is_stored, ["turn on the sleeping thing"] * is_stored]
 
 
@@ -522,7 +427,7 @@ HOSTILE_SENTENCES = {
 }
 
 
-async def test_hostile_sentence_stays_bounded_and_is_no_alias(home: HomeAssistant, begin_row: BeginRow) -> None:
+async def test_hostile_sentence_stays_bounded(home: HomeAssistant, begin_row: BeginRow) -> None:
     for number, (kind, sentence) in enumerate(HOSTILE_SENTENCES.items()):
         with await begin_row(kind):
             await record(home, build_record(sentence, number))
@@ -533,29 +438,14 @@ async def test_hostile_sentence_stays_bounded_and_is_no_alias(home: HomeAssistan
             assert time.perf_counter() - began < 10
             assert len(group["said"]) <= 500
             assert "\n" not in group["said"]
-            assert set(str((group["suggestion"] or {}).get("alias", ""))).isdisjoint("<>[](){}*#\u202e\u2066\u0000")
+            assert "Bed Light" in group["sentence"]
 
 
-async def test_sentences_and_groups_are_limited(home: HomeAssistant, entry: MockConfigEntry) -> None:
-    await record(home, *(build_record(f"do thing number {number} now", number) for number in range(60)))
-    turns = [PastTurn("c", time.time(), f"make it {number}", "Done.", tools=("HassTurnOn",)) for number in range(70)]
-    await memory_of(home).async_change(lambda memory: [memory.add_turn(each) for each in turns])
+async def test_groups_are_limited(home: HomeAssistant, entry: MockConfigEntry) -> None:
+    calls = [("HassTurnOn", f'{{"name": "Lamp {number}"}}') for number in range(60)]
+    await record(home, *(build_record("do it", number, each) for number, each in enumerate(calls)))
 
-    groups = await read(home)
-
-    assert len(groups) == 50
-    assert groups[0]["count"] == 60
-
-
-async def test_suggestions_end_after_their_time(
-    home: HomeAssistant, entry: MockConfigEntry, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(model_commands, "_SUGGESTION_SECONDS", 0.0)
-    await record(home, build_record("turn on the reading thing"))
-
-    (group,) = await read(home)
-
-    assert (group["target"]["entity_id"], group["suggestion"]) == (BED, None)
+    assert len(await read(home)) == 50
 
 
 async def test_old_sentences_are_absent(home: HomeAssistant, entry: MockConfigEntry) -> None:
@@ -564,12 +454,10 @@ async def test_old_sentences_are_absent(home: HomeAssistant, entry: MockConfigEn
     assert await read(home) == []
 
 
-async def test_conversations_are_read_while_the_store_is_closed(
+async def test_nothing_is_read_while_the_store_is_closed(
     home: HomeAssistant, entry: MockConfigEntry, model_server: ModelServer, say: SayFn
 ) -> None:
     await command(model_server, say, "turn on the reading thing")
     assert await home.async_add_executor_job(memory_of(home).writer.close, 60.0)
 
-    (group,) = await read(home)
-
-    assert group["suggestion"]["alias"] == "reading thing"
+    assert await read(home) == []

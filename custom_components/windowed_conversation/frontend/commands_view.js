@@ -1,17 +1,16 @@
 /**
- * Commands that went to a model, with what would let Home Assistant answer them itself. Nothing is changed here.
+ * Commands that went to a model, with Home Assistant's own sentence for the same. Nothing is changed here.
  */
 
-import { formatNumber } from "./format.js";
+import { formatMoney, formatNumber } from "./format.js";
 import { h } from "./html.js";
 import { renderTime } from "./parts.js";
 
 /**
  * @typedef {import("./types.js").Context} Context
- * @typedef {{ kind: "alias", entity_id: string, alias: string } | { kind: "sentence", sentence: string }} Suggestion
  * @typedef {{
- *   said: string, count: number, last: string, tool: string,
- *   target: { entity_id: string, name: string } | null, suggestion: Suggestion | null,
+ *   said: string, count: number, cost: number | null, last: string, tool: string,
+ *   target: { entity_id: string, name: string } | null, sentence: string | null,
  * }} Group
  */
 
@@ -47,8 +46,9 @@ function render(context, _state, { groups }) {
  */
 function renderGroup(context, group) {
   const { hass, t } = context;
-  const did = group.target
-    ? t("commands.did_with", { tool: group.tool, entity: group.target.name })
+  const { cost, sentence, target } = group;
+  const did = target
+    ? t("commands.did_with", { tool: group.tool, entity: target.name })
     : t("commands.did", { tool: group.tool });
   return h(
     "li",
@@ -58,6 +58,7 @@ function renderGroup(context, group) {
       "p",
       { class: "quiet" },
       t("commands.often", { count: formatNumber(hass, group.count) }),
+      cost !== null && ` · ${formatMoney(hass, cost)}`,
       " · ",
       t("commands.last"),
       " ",
@@ -65,18 +66,23 @@ function renderGroup(context, group) {
       " · ",
       h("bdi", null, did),
     ),
-    h("p", { dir: "auto" }, describeSuggestion(context, group)),
+    sentence && h("p", { dir: "auto" }, t("commands.sentence", { sentence })),
+    target && h("p", null, renderAliasLink(context, target)),
   );
 }
 
 /**
- * Return what would let Home Assistant answer a command itself.
+ * Return a link that opens the settings of an entity, which have its aliases.
  *
  * @param {Context} context
- * @param {Group} group
+ * @param {{ entity_id: string, name: string }} target
  */
-export function describeSuggestion({ t }, { suggestion, target }) {
-  if (!suggestion) return t("commands.no_suggestion");
-  if (suggestion.kind === "sentence") return t("commands.sentence", { sentence: suggestion.sentence });
-  return t("commands.alias", { alias: suggestion.alias, entity: target?.name ?? suggestion.entity_id });
+function renderAliasLink({ t }, { entity_id: entityId, name }) {
+  const open = (/** @type {Event} */ event) => {
+    event.preventDefault();
+    const detail = { entityId, view: "settings" };
+    event.target?.dispatchEvent(new CustomEvent("hass-more-info", { bubbles: true, composed: true, detail }));
+  };
+  const href = "/config/voice-assistants/expose?assistants=conversation";
+  return h("a", { href, onclick: open }, t("commands.aliases", { entity: name }));
 }

@@ -1,309 +1,273 @@
-"""Commands that a model carried out, with suggestions by which Home Assistant itself would understand them.
+"""Commands that a model carried out: how often, for how much, and Home Assistant's own sentence for the same.
 
-The sentences come from open conversations, the record of turns and memory, and only from those that the caller may
-read with the actions.
+The record of turns has the figures. What it does not have of a turn's text comes from open conversations and memory,
+and only from those that the caller may read with the actions.
 """
 
 import asyncio
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
 import json
 import time
 from typing import Any, NamedTuple
 
+from hassil.expression import Group
+from hassil.intents import IntentData, Intents, SlotList, TextSlotList, TextSlotValue
+from hassil.sample import sample_expression
 from homeassistant.auth.permissions.const import POLICY_READ
-from homeassistant.core import HomeAssistant, ServiceCall, ServiceResponse
+from homeassistant.components import conversation
+from homeassistant.components.conversation.agent_manager import async_get_agent
+from homeassistant.core import HomeAssistant, ServiceCall, ServiceResponse, State
 from homeassistant.exceptions import HomeAssistantError
 from homeassistant.helpers import intent
-from homeassistant.util.json import JsonObjectType, JsonValueType
+from homeassistant.util.json import JsonObjectType
 import probatio
 
 from ..agents.actions import access
 from ..agents.actions.memory import open_usable_store
 from ..agents.actions.turns import async_get_permissions
-from ..agents.agent import Agent
-from ..agents.store import AgentStore, async_get_store
 from ..bridge.local_intents import QUESTION_INTENT_PARTS
-from ..bridge.memory_tools import async_get_home_languages
-from ..memory import MemoryListQuery, RecallHit, TurnListQuery, TurnRecord
+from ..memory import Memory, MemoryListQuery, RecallHit, TurnListQuery, TurnRecord
 from ..turn.context import clean_name, extract_user_text
-from ..turn.routing import MAX_COMMAND_CHARS, Route, RouteReason, RoutingMode, WindowKey
-from ..window import Exchange, Role
-from .home_names import Command, HomeNames, Target, async_list_names
-from .local_sentences import LocalSentences, async_load_local_sentences, build_input_template
+from ..turn.routing import MAX_COMMAND_CHARS, Route, RouteReason, RoutingMode, WindowKey, has_no_required_word
 
 _DAYS = 28
-# The most sentences that are read from each source, and the most that one page of the record has.
-_MAX_SENTENCES, _RECORD_PAGE_SIZE = 2_000, 1_000
-_MAX_GROUPS = 50
-# After this many seconds, the remaining groups get no suggestion.
-_SUGGESTION_SECONDS = 4.0
-_SENTENCES_PER_STEP = 100
-# The most sentences of a group that Home Assistant is tried with.
-_MAX_CHECKED = 10
+_MAX_TURNS, _MAX_TEXTS, _MAX_GROUPS, _MAX_SAMPLES = 1_000, 2_000, 50, 12
+# In seconds. The beginning of a turn and of its exchange differ by less, and so does its end from that in memory.
+_TOLERANCE = 5.0
+# The arguments that select entities; all others are values.
+_TARGET_SLOTS = {"name", "area", "floor", "domain", "device_class", "preferred_area_id", "preferred_floor_id"}
 
-_MODEL_TAGS = frozenset({f"route:{Route.MODEL}", f"route:{Route.FALLBACK}"})
-# The beginning of the result of a tool that failed.
-_ERROR_RESULT_START = '{"error"'
+type _Calls = tuple[tuple[str, Mapping[str, Any]], ...]
+type _Texts = dict[str | None, list[_Text]]
 
 
-class _Spoken(NamedTuple):
-    """A sentence that led to a command, with the time in seconds since the epoch."""
+class _Text(NamedTuple):
+    """The sentence of a turn, its time in seconds since the epoch, and its tool calls as far as they are known."""
 
-    said: str
     at: float
-    conversation: str | None
-    command: Command
-
-
-class _ToolRun(NamedTuple):
-    name: str
-    arguments: Mapping[str, Any]
-    result: str | None
-
-    @property
-    def is_failed(self) -> bool:
-        return (self.result or "").startswith(_ERROR_RESULT_START)
+    said: str
+    calls: _Calls = ()
 
 
 @dataclass(slots=True)
-class _Sentence:
-    """A sentence, how often it was said, and the newest command that it led to."""
+class _Command:
+    """A command: its newest sentence, the tool, its arguments or None if they are unknown, and the figures."""
 
     said: str
     last: float
-    command: Command
-    target: Target | None = None
-    count_by_conversation: dict[str | None, int] = field(default_factory=dict)
-
-    @property
-    def count(self) -> int:
-        return sum(self.count_by_conversation.values())
-
-    def add(self, spoken: _Spoken) -> None:
-        """Take the sentence's last time and text, and its newest command with known arguments."""
-        is_newer, is_known = spoken.at > self.last, spoken.command.arguments is not None
-        if is_known and (is_newer or self.command.arguments is None):
-            self.command = spoken.command
-        if is_newer:
-            self.said, self.last = spoken.said, spoken.at
+    tool: str
+    arguments: Mapping[str, Any] | None
+    count: int = 0
+    # In US dollars, or None if no cost is known.
+    cost: float | None = None
 
 
 async def async_read_model_commands(call: ServiceCall) -> ServiceResponse:
     """Return the commands of the last weeks that a model carried out, the most frequent ones first."""
-    agents = {
-        entity_id: agent
-        for entity_id, agent in (await access.async_resolve_agents(call, POLICY_READ)).items()
-        if agent.config.routing is not RoutingMode.MODEL_ONLY
-    }
-    reader = _Reader(call, _list_acting_intents(call.hass), time.time() - _DAYS * 24 * 60 * 60)
-    sources = [await reader.async_read_windows(agents), await reader.async_read_record()]
-    if agents:
-        sources.append(await reader.async_read_memory())
-    sentences = _count_sentences(sources)
-    if not sentences:
-        return {"groups": []}
-    names = await async_list_names(call.hass)
-    groups = await _async_group(sentences, names)
-    store = async_get_store(call.hass)
-    languages = async_get_home_languages(call.hass, store.spoken_languages if store else ())
-    template = build_input_template(next(iter(agents), ""), call.context)
-    return {"groups": await _async_format(groups, await async_load_local_sentences(names, template, languages))}
+    since = time.time() - _DAYS * 24 * 60 * 60
+    turns = await _async_read_turns(call, since)
+    opened, past = await _async_read_windows(call, since), await _async_read_memory(call, since)
+    acting = [each.intent_type for each in intent.async_get(call.hass)]
+    acting = [name for name in acting if not any(part in name for part in QUESTION_INTENT_PARTS)]
+    found: dict[tuple[str, str], _Command] = {}
+    for turn in turns:
+        if (text := _find_text(turn, opened, past)) is not None:
+            _count_turn(found, turn, text, frozenset(acting))
+    frequent = sorted(found.values(), key=lambda each: (each.count, each.last), reverse=True)[:_MAX_GROUPS]
+    load = getattr(async_get_agent(call.hass), "async_get_or_load_intents", None)
+    loaded = await load(call.hass.config.language) if frequent and load else None
+    return {"groups": [await _async_format(call.hass, each, loaded and loaded.intents) for each in frequent]}
 
 
-def _list_acting_intents(hass: HomeAssistant) -> frozenset[str]:
-    """Return the names of the intents that change something in the home."""
-    names = (handler.intent_type for handler in intent.async_get(hass))
-    return frozenset(name for name in names if not any(part in name for part in QUESTION_INTENT_PARTS))
+async def _async_read_turns(call: ServiceCall, since: float) -> list[TurnRecord]:
+    """Return the turns that a model answered and whose text the caller may read, with that text if it is recorded."""
+    rights = await async_get_permissions(call)
+    query = TurnListQuery(
+        since=since,
+        people=rights.readable_people,
+        agents=rights.visible_agent_ids,
+        route=Route.MODEL,
+        limit=_MAX_TURNS,
+    )
+
+    def read(memory: Memory) -> list[TurnRecord]:
+        with_text = {each.id: each for each in memory.turn_records.list_newest_texts(query)}
+        return [with_text.get(each.id, each) for each in memory.turn_records.list_newest(query) if each.tools]
+
+    turns: list[TurnRecord] = []
+    with suppress(HomeAssistantError):
+        async with open_usable_store(call.hass) as store:
+            turns = await store.async_read(read, turns)
+    return [each for each in turns if each.reason != RouteReason.MODEL_ONLY]
 
 
-@dataclass(frozen=True, slots=True)
-class _Reader:
-    """Reads the sentences of one caller since a time. `intents` are the names of those that act on the home."""
-
-    call: ServiceCall
-    intents: frozenset[str]
-    since: float
-
-    async def async_read_windows(self, agents: dict[str, Agent]) -> list[_Spoken]:
-        """Return the commands in the conversations that the caller may see, those of the newest conversation first."""
-        found: list[_Spoken] = []
-        for visible in access.list_visible_windows(agents, self.call):
-            if time.time() - visible.idle < self.since or len(found) >= _MAX_SENTENCES:
-                break
-            window = await visible.agent.windows.load(visible.key)
-            conversation = WindowKey.parse(visible.key).conversation
-            newest = reversed(window.exchanges() if window else ())
-            found += [spoken for each in newest if (spoken := self._parse_exchange(each, conversation)) is not None]
-            await asyncio.sleep(0)
-        return found[:_MAX_SENTENCES]
-
-    async def async_read_record(self) -> list[_Spoken]:
-        """Return the commands in the record of turns whose text the caller may read, newest first."""
-        rights = await async_get_permissions(self.call)
-        query = TurnListQuery(
-            since=self.since,
-            people=rights.readable_people,
-            agents=rights.visible_agent_ids,
-            route=Route.MODEL,
-            limit=_RECORD_PAGE_SIZE,
-        )
-        found: list[TurnRecord] = []
-        with suppress(HomeAssistantError):
-            async with open_usable_store(self.call.hass) as store:
-                for _ in range(_MAX_SENTENCES // _RECORD_PAGE_SIZE):
-                    page = await _async_read_page(store, query)
-                    found += page
-                    if not page:
-                        break
-                    query = query._replace(after=page[-1].id)
-        return [spoken for turn in found if (spoken := self._parse_turn(turn)) is not None]
-
-    async def async_read_memory(self) -> list[_Spoken]:
-        """Return the commands among the past turns in memory, which keeps no arguments, newest first."""
-        target = await access.async_resolve_person(self.call, POLICY_READ)
-        query = MemoryListQuery(target.person, target.can_see_private, ("turn",), self.since, limit=_MAX_SENTENCES)
-        found: list[RecallHit] = []
-        with suppress(HomeAssistantError):
-            async with open_usable_store(self.call.hass) as store:
-                found = await store.async_read(lambda memory: memory.list_newest(query), found)
-        return [spoken for turn in found if (spoken := self._parse_past_turn(turn)) is not None]
-
-    def _parse_exchange(self, exchange: Exchange, conversation: str) -> _Spoken | None:
-        created = exchange.messages[0].created
-        if created is None or created < self.since or _MODEL_TAGS.isdisjoint(exchange.tags):
-            return None
-        results = {each.tool_call_id: each.content for each in exchange.messages if each.role is Role.TOOL}
-        runs = (
-            _ToolRun(each.name, each.arguments, results.get(each.id))
-            for message in exchange.messages
-            for each in message.tool_calls
-        )
-        said = extract_user_text(exchange.messages[0].content)
-        return self._build_spoken(said, created, conversation, runs)
-
-    def _parse_turn(self, turn: TurnRecord) -> _Spoken | None:
-        if turn.words is None or turn.reason == RouteReason.MODEL_ONLY:
-            return None
-        runs = (_ToolRun(each.name, _decode_arguments(each.arguments), each.result) for each in turn.words.calls)
-        return self._build_spoken(turn.words.said, turn.at, turn.conversation, runs)
-
-    def _parse_past_turn(self, turn: RecallHit) -> _Spoken | None:
-        tools = [tool for each in turn.tool_names if (tool := _remove_namespace(each)) in self.intents]
-        said = _clean_sentence(turn.text.partition("\n")[0])
-        return _Spoken(said, turn.time, turn.conversation, Command(tools[0])) if tools and said else None
-
-    def _build_spoken(self, said: str, at: float, conversation: str | None, runs: Iterable[_ToolRun]) -> _Spoken | None:
-        acting = [(tool, each) for each in runs if (tool := _remove_namespace(each.name)) in self.intents]
-        said = _clean_sentence(said)
-        if not acting or not said:
-            return None
-        done = [Command(tool, dict(each.arguments)) for tool, each in acting if not each.is_failed]
-        # no sentence of Home Assistant's own does several things
-        is_single = bool(done) and all(each == done[0] for each in done)
-        command = done[0] if is_single else Command(acting[0][0])
-        return _Spoken(said, at, conversation, command)
+async def _async_read_windows(call: ServiceCall, since: float) -> _Texts:
+    """Return the sentences in the open conversations that the caller may read, with the beginnings of exchanges."""
+    texts: _Texts = {}
+    agents = await access.async_resolve_agents(call, POLICY_READ)
+    local = {name: each for name, each in agents.items() if each.config.routing is not RoutingMode.MODEL_ONLY}
+    for visible in access.list_visible_windows(local, call):
+        if time.time() - visible.idle < since:
+            break
+        window = await visible.agent.windows.load(visible.key)
+        for exchange in reversed(window.exchanges() if window else ()):
+            first = exchange.messages[0]
+            calls = tuple((each.name, each.arguments) for message in exchange.messages for each in message.tool_calls)
+            text = _Text(first.created or 0.0, extract_user_text(first.content), calls)
+            texts.setdefault(WindowKey.parse(visible.key).conversation, []).append(text)
+        await asyncio.sleep(0)
+    return texts
 
 
-async def _async_read_page(store: AgentStore, query: TurnListQuery) -> list[TurnRecord]:
-    return await store.async_read(lambda memory: memory.turn_records.list_newest_texts(query), [])
+async def _async_read_memory(call: ServiceCall, since: float) -> _Texts:
+    """Return the sentences in memory that the caller may read, with the ends of the turns."""
+    target = await access.async_resolve_person(call, POLICY_READ)
+    query = MemoryListQuery(target.person, target.can_see_private, ("turn",), since, limit=_MAX_TEXTS)
+    found: list[RecallHit] = []
+    with suppress(HomeAssistantError):
+        async with open_usable_store(call.hass) as store:
+            found = await store.async_read(lambda memory: memory.list_newest(query), found)
+    texts: _Texts = {}
+    for past in found:
+        texts.setdefault(past.conversation, []).append(_Text(past.time, past.text.partition("\n")[0]))
+    return texts
+
+
+def _find_text(turn: TurnRecord, opened: _Texts, past: _Texts) -> _Text | None:
+    """Return the text of a turn: that of the record, of its exchange, or of memory."""
+    if turn.words is not None:
+        return _Text(turn.at, turn.words.said, tuple((each.name, _decode(each.arguments)) for each in turn.words.calls))
+    for texts, at in ((opened, turn.at), (past, turn.at + turn.duration)):
+        nearest = min(texts.get(turn.conversation, ()), key=lambda each: abs(each.at - at), default=None)
+        if nearest is not None and abs(nearest.at - at) <= _TOLERANCE:
+            return nearest
+    return None
+
+
+def _count_turn(found: dict[tuple[str, str], _Command], turn: TurnRecord, text: _Text, acting: frozenset[str]) -> None:
+    """Add a turn to its command if a tool acted on the home. The newest turn comes first."""
+    tools = [tool for each in turn.tools if (tool := _remove_namespace(each)) in acting]
+    said = clean_name(text.said[:MAX_COMMAND_CHARS])
+    if not tools or not any(char.isalnum() for char in said):
+        return
+    done = [dict(arguments) for name, arguments in text.calls if _remove_namespace(name) == tools[0]]
+    # no sentence of Home Assistant's own does several things
+    is_single = len(tools) == 1 and not turn.failed_tool_calls and all(each == done[0] for each in done)
+    arguments = done[0] if done and is_single else None
+    words = " ".join("".join(char if char.isalnum() else " " for char in said.casefold()).split())
+    key = words if arguments is None else json.dumps(arguments, sort_keys=True).casefold()
+    command = found.setdefault((tools[0], key), _Command(said, turn.at, tools[0], arguments))
+    command.count += 1
+    if turn.cost is not None:
+        command.cost = (command.cost or 0.0) + float(turn.cost)
 
 
 def _remove_namespace(tool: str) -> str:
     return tool.rpartition("__")[2]
 
 
-def _decode_arguments(text: str) -> Mapping[str, Any]:
+def _decode(text: str) -> Mapping[str, Any]:
     with suppress(ValueError, RecursionError):
-        decoded = json.loads(text)
-        if isinstance(decoded, dict):
+        if isinstance(decoded := json.loads(text), dict):
             return decoded
     return {}
 
 
-def _clean_sentence(text: str) -> str:
-    """Return the text on one line and of limited length, or an empty text if it has no words."""
-    clean = clean_name(text[:MAX_COMMAND_CHARS])
-    return clean if any(char.isalnum() for char in clean) else ""
-
-
-def _normalize_sentence(said: str) -> str:
-    words = "".join(char if char.isalnum() else " " for char in said.casefold())
-    return " ".join(words.split())
-
-
-def _count_sentences(sources: Iterable[list[_Spoken]]) -> dict[str, _Sentence]:
-    """Return the sentences by their words. A turn is in several sources, so the largest count of them is right."""
-    found: dict[str, _Sentence] = {}
-    for source in sources:
-        counts = Counter[tuple[str, str | None]]()
-        for spoken in source:
-            key = _normalize_sentence(spoken.said)
-            found.setdefault(key, _Sentence(spoken.said, spoken.at, spoken.command)).add(spoken)
-            counts[key, spoken.conversation] += 1
-        for (key, conversation), count in counts.items():
-            by_conversation = found[key].count_by_conversation
-            by_conversation[conversation] = max(count, by_conversation.get(conversation, 0))
-    return found
-
-
-async def _async_group(sentences: Mapping[str, _Sentence], names: HomeNames) -> list[list[_Sentence]]:
-    """Return the sentences of each group, most frequent first: those with the same tool and target belong together."""
-    groups: dict[tuple[str, ...], list[_Sentence]] = {}
-    for number, (key, sentence) in enumerate(sentences.items(), 1):
-        sentence.target = target = names.find_target(sentence.command)
-        place = target and (target.entity_id or f"area {target.area_id}")
-        groups.setdefault((sentence.command.tool, place) if place else (key,), []).append(sentence)
-        if number % _SENTENCES_PER_STEP == 0:
-            await asyncio.sleep(0)
-    by_count = [sorted(each, key=lambda one: (one.count, one.last), reverse=True) for each in groups.values()]
-    return sorted(by_count, key=lambda each: (_sum_counts(each), _find_last(each)), reverse=True)
-
-
-def _sum_counts(group: Iterable[_Sentence]) -> int:
-    return sum(each.count for each in group)
-
-
-def _find_last(group: Iterable[_Sentence]) -> float:
-    return max(each.last for each in group)
-
-
-async def _async_format(groups: Iterable[list[_Sentence]], local: LocalSentences) -> list[JsonValueType]:
-    """Return the response for the groups, without those that Home Assistant understands by now."""
-    shown: list[JsonValueType] = []
-    end = time.monotonic() + _SUGGESTION_SECONDS
-    for group in groups:
-        if len(shown) >= _MAX_GROUPS:
-            break
-        likely, rest = group[:_MAX_CHECKED], group[_MAX_CHECKED:]
-        waiting = [each for each in likely if not await _is_solved(each, local, end)] + rest
-        if waiting:
-            shown.append(await _async_format_group(waiting, local, end))
-    return shown
-
-
-async def _is_solved(sentence: _Sentence, local: LocalSentences, end: float) -> bool:
-    return time.monotonic() < end and await local.is_local(sentence.said, sentence.command, sentence.target)
-
-
-async def _async_format_group(group: list[_Sentence], local: LocalSentences, end: float) -> JsonObjectType:
-    first, suggestion = group[0], None
-    if first.target is not None and time.monotonic() < end:
-        suggestion = await local.suggest(first.said, first.command, first.target)
+async def _async_format(hass: HomeAssistant, command: _Command, intents: Intents | None) -> JsonObjectType:
+    """Return the response for a command, with a sentence of these intents if there is one."""
+    arguments = command.arguments or {}
+    state, sentence = _find_entity(hass, arguments), None
+    if intents is not None and command.arguments is not None and (state is not None or not arguments.get("name")):
+        sentence = await hass.async_add_executor_job(partial(_sample_sentence, intents, command, state))
     return {
-        "said": first.said,
-        "count": _sum_counts(group),
-        "last": access.format_iso_time(_find_last(group)),
-        "tool": first.command.tool,
-        "target": None if first.target is None else _format_target(first.target),
-        "suggestion": suggestion,
+        "said": command.said,
+        "count": command.count,
+        "cost": command.cost,
+        "last": access.format_iso_time(command.last),
+        "tool": command.tool,
+        "target": None if state is None else {"entity_id": state.entity_id, "name": state.name},
+        "sentence": sentence,
     }
 
 
-def _format_target(target: Target) -> JsonObjectType:
-    return {"entity_id": target.entity_id, "area_id": target.area_id, "name": target.name}
+def _find_entity(hass: HomeAssistant, arguments: Mapping[str, Any]) -> State | None:
+    """Return the exposed entity that a tool call names, or None."""
+    name, area, floor = (arguments.get(each) for each in ("name", "area", "floor"))
+    if not isinstance(name, str) or not name:
+        return None
+    constraints = intent.MatchTargetsConstraints(
+        name=name,
+        area_name=area if isinstance(area, str) else None,
+        floor_name=floor if isinstance(floor, str) else None,
+        assistant=conversation.DOMAIN,
+    )
+    found = intent.async_match_targets(hass, constraints)
+    return found.states[0] if found.is_match and len(found.states) == 1 else None
+
+
+def _sample_sentence(intents: Intents, command: _Command, state: State | None) -> str | None:
+    """Return the sentence for the same call that has most of the words that were said, or None."""
+    arguments, found = command.arguments or {}, intents.intents.get(command.tool)
+    places = {"name": state.name} if state else {each: arguments.get(each) for each in ("name", "area", "floor")}
+    values = {name: value for name, value in arguments.items() if name not in _TARGET_SLOTS}
+    texts = {name: str(value) for name, value in {**places, **values}.items() if value not in (None, "")}
+    sentences = {
+        " ".join(each.split())
+        for data in (found.data if found else ())
+        if _fits(data, arguments, state)
+        for each in _iter_samples(intents, data, texts)
+    }
+    words = set(command.said.casefold().split())
+
+    def rank(sentence: str) -> tuple[int, bool, int, str]:
+        """A whole sentence is better than a name with a word after it."""
+        shared = words & set(sentence.casefold().split())
+        return -len(shared), sentence.startswith(texts.get("name", "\n")), len(sentence), sentence
+
+    return min(sentences, key=rank, default=None)
+
+
+def _fits(data: IntentData, arguments: Mapping[str, Any], state: State | None) -> bool:
+    """Return whether sentences are about the domain of the entity, or else about the same kind of entities."""
+    if state is not None:
+        domains = _list_texts(data.requires_context.get("domain"))
+        return not domains or state.domain in domains
+    kinds = ("domain", "device_class")
+    return all(_list_texts(data.slots.get(kind)) == _list_texts(arguments.get(kind)) for kind in kinds)
+
+
+def _list_texts(value: object) -> set[str]:
+    """Return the texts in a value that is a text or a list of texts."""
+    values = value if isinstance(value, list | tuple) else [value]
+    return {each for each in values if isinstance(each, str)}
+
+
+def _iter_samples(intents: Intents, data: IntentData, texts: Mapping[str, str]) -> Iterator[str]:
+    """Yield sentences from the templates that contain exactly the given slots, and nothing optional."""
+    rules = {**intents.expansion_rules, **data.expansion_rules}
+    slot_lists = {**intents.slot_lists, **data.slot_lists}
+    for template in data.sentences:
+        if not isinstance(template.expression, Group) or has_no_required_word(template.text or ""):
+            continue
+        references = list(template.expression.list_references(rules))
+        if {each.slot_name for each in references} | (data.slots.keys() - _TARGET_SLOTS) != texts.keys():
+            continue
+        lists = {
+            each.list_name: _list_one(slot_lists.get(each.list_name), texts[each.slot_name]) for each in references
+        }
+        samples = sample_expression(template.expression, lists, rules, intents.language, skip_optionals=True)
+        yield from islice(samples, _MAX_SAMPLES)
+
+
+def _list_one(slot_list: SlotList | None, value: str) -> SlotList:
+    """Return a list with nothing but the words for one value."""
+    values = slot_list.values if isinstance(slot_list, TextSlotList) else []
+    words = [each for each in values if str(each.value_out).strip().casefold() == value.strip().casefold()]
+    return TextSlotList(None, words[:1] or [TextSlotValue.from_tuple((value, value), allow_template=False)])
 
 
 COMMANDS = (("model_commands", async_read_model_commands, probatio.Schema({})),)
