@@ -155,7 +155,6 @@ def _build_memory_sensor(name: str, **more: Any) -> MemorySensorDescription:
 
 # An agent has at most twelve enabled entities. Sensors that few people need, or that follow from others, are disabled.
 SENSORS = (
-    _build_window_sensor("exchange_count", "window_exchanges", entity_registry_enabled_default=False),
     _build_window_sensor("current_tokens", "window_tokens", _UNIT_TOKENS),
     _build_window_sensor(
         "utilization", "window_utilization", PERCENTAGE, suggested_display_precision=1, attributes_fn=_usage_attrs
@@ -180,7 +179,6 @@ SENSORS = (
         entity_registry_enabled_default=False,
     ),
     _build_duration_sensor("turn_duration", attrgetter("statistics.turn_duration")),
-    _build_total_sensor("evicted_messages", entity_registry_enabled_default=False),
     _build_total_sensor("turns_local"),
     _build_total_sensor("turns_model", needs_model=True),
     _build_total_sensor("turns_fallback", needs_model=True, entity_registry_enabled_default=False),
@@ -203,12 +201,6 @@ MEMORY_SENSORS: tuple[MemorySensorDescription, ...] = (
         native_unit_of_measurement=UnitOfInformation.BYTES,
         suggested_unit_of_measurement=UnitOfInformation.MEGABYTES,
         suggested_display_precision=1,
-    ),
-    _ValueSensorDescription(
-        key="records_dropped",
-        state_class=SensorStateClass.TOTAL_INCREASING,
-        entity_registry_enabled_default=False,
-        value_fn=attrgetter("writer.counts.lost_count"),
     ),
 )
 

@@ -179,7 +179,7 @@ async def test_sensor_that_fails_stops_no_other_and_is_logged_once_without_its_t
     await say_at_once(COMMAND)
     get_agent(entry).notify_listeners()
 
-    assert figure("window_exchanges") == "1"
+    assert int(figure("window_tokens")) > 0
     assert caplog.text.count("A listener of an agent failed: RuntimeError") == 1
     assert "pelican" not in caplog.text
 

@@ -48,14 +48,15 @@ async def test_nothing_is_wrong_with_a_conversation_of_commands_and_questions(
     assert shown() == []
 
 
-async def test_trim_raises_no_issue(set_up: SetUpFn, say: SayFn, issues, figure) -> None:
-    await set_up(prompt=LONG, **{CONF_HISTORY_TOKENS: 300})
+async def test_trim_raises_no_issue(set_up: SetUpFn, say: SayFn, issues, get_agent) -> None:
+    entry = await set_up(prompt=LONG, **{CONF_HISTORY_TOKENS: 300})
 
     for number in range(15):
         await say(f"consider that the locker number {number} is the {number} times seventh on the left")
         assert issues() == {}
 
-    assert int(figure("evicted_messages")) > 0
+    (stats,) = get_agent(entry).windows.stats().values()
+    assert stats.evicted_messages > 0
 
 
 @pytest.mark.long

@@ -29,7 +29,6 @@ SENSORS = {
     "memory_facts": ("Facts", None, None, "measurement"),
     "memory_turns": ("Turns", None, None, "measurement"),
     "memory_size": ("Size", "MB", "data_size", "measurement"),
-    "records_dropped": ("Dropped records", None, None, "total_increasing"),
 }
 FACTS = "sensor.memory_facts"
 

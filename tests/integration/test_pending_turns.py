@@ -12,11 +12,10 @@ from pytest_homeassistant_custom_component.common import MockConfigEntry
 from custom_components.windowed_conversation.agents import agent as agents
 from custom_components.windowed_conversation.agents.agent import Agent
 from custom_components.windowed_conversation.agents.forgetting import async_forget_everywhere
-from custom_components.windowed_conversation.const import CONF_HISTORY_TOKENS
 from custom_components.windowed_conversation.diagnostics import async_get_config_entry_diagnostics
 from custom_components.windowed_conversation.page import subscription
 
-from .conftest import SayAtOnce, SetUpFn, flush_store, until
+from .conftest import SayAtOnce, flush_store, until
 from .page import Visit, visit
 from .remembered import memory_of
 from .store_file import Disk
@@ -158,16 +157,3 @@ async def test_save_includes_an_ended_turn(home: HomeAssistant, agent: Agent, di
     await flush_store(home)
 
     assert COMMAND in disk.exchange_text
-
-
-async def test_change_of_options_counts_what_an_ended_turn_evicted_once(
-    set_up: SetUpFn, get_agent: Callable[[MockConfigEntry], Agent], say_at_once: SayAtOnce
-) -> None:
-    agent = get_agent(await set_up(options={CONF_HISTORY_TOKENS: 200}))
-    for _ in range(20):
-        await say_at_once(COMMAND)
-
-    agent.configure(agent.config)
-
-    (stats,) = agent.windows.stats().values()
-    assert agent.statistics.totals.evicted_messages == stats.evicted_messages > 0

@@ -292,7 +292,7 @@ async def test_figures_that_few_people_need_are_disabled_at_first(
 
     ours = [each for each in er.async_get(home).entities.values() if each.platform == DOMAIN]
     disabled = {str(each.translation_key) for each in ours if each.disabled_by is er.RegistryEntryDisabler.INTEGRATION}
-    assert {"window_exchanges", "requests", "time_to_first_token"} <= disabled
+    assert {"active_conversations", "requests", "time_to_first_token"} <= disabled
     assert len(disabled) < len(ours) / 2
 
 

@@ -31,7 +31,6 @@ from .store_file import Disk
 
 LONG = "tell me a story about the sea in 300 words"
 TOTALS = (
-    "evicted_messages",
     "turns_local",
     "turns_model",
     "turns_fallback",
@@ -46,10 +45,8 @@ TOTALS = (
 
 # Name, unit, device class and state class of each sensor, by translation key.
 SENSORS = {
-    "window_exchanges": ("Window exchanges", None, None, "measurement"),
     "window_tokens": ("Window tokens", "tokens", None, "measurement"),
     "window_utilization": ("Window utilization", "%", None, "measurement"),
-    "evicted_messages": ("Total evicted messages", None, None, "total_increasing"),
     "active_conversations": ("Active conversations", None, None, "measurement"),
     "last_route": ("Last route", None, "enum", None),
     "turns_local": ("Turns answered locally", None, None, "total_increasing"),
@@ -82,8 +79,6 @@ ENABLED_NAMES = [
     "Window utilization",
 ]
 DISABLED_SENSOR_KEYS = (
-    "window_exchanges",
-    "evicted_messages",
     "active_conversations",
     "turns_fallback",
     "requests",
@@ -91,7 +86,6 @@ DISABLED_SENSOR_KEYS = (
     "failed_tool_calls",
     "cached_input_tokens",
     "time_to_first_token",
-    "records_dropped",
 )
 NEED_A_MODEL = {
     "turns_model",
@@ -212,10 +206,10 @@ async def test_local_turn_is_counted(entry, say: SayFn, figure) -> None:
     await say("turn on kitchen light")
 
     shown = {key: figure(key) for key in SENSORS}
-    still = ("evicted_messages", "turns_model", "input_tokens", "cached_input_tokens", "output_tokens")
+    still = ("turns_model", "input_tokens", "cached_input_tokens", "output_tokens")
     assert {key: shown[key] for key in still} == {key: INITIAL_STATES[key] for key in still}
     assert shown["last_route"] == "local"
-    assert shown["turns_local"] == shown["window_exchanges"] == shown["active_conversations"] == "1"
+    assert shown["turns_local"] == shown["active_conversations"] == "1"
     assert shown["time_to_first_token"] == "unknown"
     assert float(shown["turn_duration"]) > 0
 
@@ -227,7 +221,6 @@ async def test_model_turn_is_counted(entry, say: SayFn, figure, model_server: Mo
     usage = [request.usage for request in model_server.requests]
     assert figure("last_route") == "model"
     assert (figure("turns_local"), figure("turns_model")) == ("0", "2")
-    assert figure("window_exchanges") == "2"
     assert int(figure("input_tokens")) == sum(each["prompt"] for each in usage)
     assert int(figure("cached_input_tokens")) == sum(each["cached"] for each in usage) > 0
     assert int(figure("output_tokens")) == sum(each["completion"] for each in usage)
@@ -274,21 +267,23 @@ async def test_sensors_follow_by_themselves_and_once_for_turns_that_end_together
     nothing: Any = None
     turn = Turn(nothing, "", RouteDecision(Route.LOCAL, RouteReason.LOCAL_MATCH), TurnLimits(), nothing, nothing)
     for _ in range(2):
-        get_agent(entry).statistics.on_turn(turn, 0)
+        get_agent(entry).statistics.on_turn(turn)
     await asyncio.wait_for(changed.wait(), 30)
 
     assert shown == ["2"]
 
 
-async def test_window_figures_are_those_of_who_spoke_last(entry, say: SayFn, figure) -> None:
+async def test_window_figures_are_those_of_who_spoke_last(entry, say: SayFn, figure, conversations) -> None:
     await say("my name is Ada", "one")
     await say("what is my name?", "one")
     await say("who am I?", "two")
-    assert (figure("window_exchanges"), figure("active_conversations")) == ("1", "2")
+    assert [each["exchanges"] for each in conversations()] == [1, 2]
+    assert figure("window_tokens") == str(conversations()[0]["tokens"])
 
     await say("what is my name?", "one")
 
-    assert (figure("window_exchanges"), figure("active_conversations")) == ("3", "2")
+    assert [each["exchanges"] for each in conversations()] == [3, 1]
+    assert figure("window_tokens") == str(conversations()[0]["tokens"])
 
 
 async def test_utilization_is_the_share_of_the_window_in_percent(set_up: SetUpFn, say: SayFn, figure) -> None:
@@ -301,7 +296,7 @@ async def test_utilization_is_the_share_of_the_window_in_percent(set_up: SetUpFn
 
 
 async def test_evicted_messages_are_counted_wherever_they_went(
-    *, set_up: SetUpFn, say: SayFn, figure, get_agent, conversations
+    set_up: SetUpFn, say: SayFn, get_agent, conversations
 ) -> None:
     entry = await set_up(options={CONF_HISTORY_TOKENS: 100})
     for _ in range(4):
@@ -311,8 +306,9 @@ async def test_evicted_messages_are_counted_wherever_they_went(
     await say("my name is Ada")
 
     (window,) = get_agent(entry).windows.loaded_windows().values()
-    assert int(figure("evicted_messages")) == window.stats().evicted_messages > 0
-    assert int(figure("evicted_messages")) + conversations()[0]["messages"] == 4 * 4 + 2 * 2
+    (shown,) = conversations()
+    assert shown["evicted_messages"] == window.stats().evicted_messages > 0
+    assert shown["evicted_messages"] + shown["messages"] == 4 * 4 + 2 * 2
 
 
 async def test_newest_twenty_conversations_are_shown(entry, say: SayFn, conversations, figure) -> None:

@@ -127,7 +127,7 @@ async def test_idle_conversation_is_forgotten_in_time(
     await home.async_block_till_done()
 
     assert figure("active_conversations") == "0"
-    assert figure("window_exchanges") == "0"
+    assert figure("window_tokens") == "0"
 
 
 async def test_renamed_agent_is_renamed_everywhere(home: HomeAssistant, entry) -> None:

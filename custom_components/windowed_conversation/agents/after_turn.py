@@ -60,9 +60,8 @@ def read_window(agent: Agent, turn: ConversationTurn) -> None:
 
 
 def count_turn(agent: Agent, turn: ConversationTurn) -> None:
-    """Add the turn's usage and its evicted messages to the agent's statistics."""
-    evicted = turn.stats_after.evicted_messages - turn.stats_before.evicted_messages
-    agent.statistics.on_turn(turn.state, evicted, turn.attributes)
+    """Add the turn and its usage to the agent's statistics."""
+    agent.statistics.on_turn(turn.state, turn.attributes)
 
 
 def count_interrupted_turn(agent: Agent, turn: ConversationTurn) -> None:

@@ -98,15 +98,13 @@ class Agent:
 
     def configure(self, config: AgentConfig) -> None:
         """Apply a changed configuration. Existing windows are trimmed accordingly at once."""
-        # ended turns count what they evicted themselves, and with the configuration that they had
+        # the steps after ended turns run with the configuration that they had
         self.windows.run_deferred_work()
         self.config = config
         self.windows.set_limits(max_windows=config.max_windows, idle_seconds=config.expiry_seconds)
-        evicted = self._count_evicted_messages()
         self.windows.set_policy(config.policy)
         if self.model is not None:
             self.model = replace(self.model, budget=replace(self.model.budget, policy=config.policy))
-        self.statistics.on_evicted(self._count_evicted_messages() - evicted)
         self.notify_listeners()
 
     def set_model_profile(self, profile: ModelProfile) -> None:
@@ -120,9 +118,6 @@ class Agent:
         config = self.config
         if self.model is not None and config.head_start and config.routing is not RoutingMode.LOCAL_ONLY:
             self.head_start.start(self.model, self.windows, config.limits.turn_timeout)
-
-    def _count_evicted_messages(self) -> int:
-        return sum(window.stats().evicted_messages for window in self.windows.loaded_windows().values())
 
     def defer_work(self, key: str, *steps: Callable[[], None]) -> None:
         """Defer steps after a turn until the answer is sent. They run in order, before other code uses the window.

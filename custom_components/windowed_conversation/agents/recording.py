@@ -110,7 +110,6 @@ def async_record_background(
     started: float,
     *,
     words: TurnText | None = None,
-    evicted: int = 0,
 ) -> Usage:
     """Count, price and record requests outside of turns, even if an exception is ending them. Return their usage.
 
@@ -128,7 +127,7 @@ def async_record_background(
     usage = sum((each.usage for each in billed), Usage())
     if agent.entry.runtime_data.server is not None and AttemptResult.ANSWERED in [each.result for each in attempts]:
         agent.entry.runtime_data.server.on_answered(agent.id)
-    agent.statistics.on_summary(len(attempts), usage, evicted)
+    agent.statistics.on_summary(len(attempts), usage)
     log_requests(record.id, attempts)
     async_store_record(agent, record, attempts, started, words)
     async_price_summary(agent, billed, partial(async_record_cost, agent, record.id))

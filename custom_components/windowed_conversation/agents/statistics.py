@@ -38,9 +38,8 @@ _NO_ANSWER_ATTRIBUTES: Mapping[str, Any] = {
 
 @dataclass(slots=True)
 class Totals:
-    """Totals over all turns of an agent, kept across restarts: messages, turns, requests, tool calls and tokens."""
+    """Totals over all turns of an agent, kept across restarts: turns, requests, tool calls and tokens."""
 
-    evicted_messages: int = 0
     turns_local: int = 0
     # The turns that a model answered.
     turns_model: int = 0
@@ -113,7 +112,7 @@ class AgentStatistics:
         self.save_soon: Callable[[], None] = lambda: None
         self._listeners: list[Callable[[], None]] = []
 
-    def on_turn(self, outcome: Turn, evicted_messages: int, answer: Mapping[str, Any] = _NO_ANSWER_ATTRIBUTES) -> None:
+    def on_turn(self, outcome: Turn, answer: Mapping[str, Any] = _NO_ANSWER_ATTRIBUTES) -> None:
         """Count an ended turn. `answer` has the reason of its route, the agent that answered, and earlier failures."""
         totals, route = self.totals, outcome.decision.route
         self.last_answer, self.last_error = answer, None
@@ -127,9 +126,7 @@ class AgentStatistics:
             totals.turns_fallback += route is Route.FALLBACK
         else:
             totals.turns_failed += 1
-        self._add_use(
-            outcome.usage, evicted_messages, len(outcome.attempts), outcome.tool_calls, outcome.failed_tool_calls
-        )
+        self._add_use(outcome.usage, len(outcome.attempts), outcome.tool_calls, outcome.failed_tool_calls)
 
     def on_failure(self, error: str, message: str | None, turn_id: str | None) -> None:
         """Record the error message of a failed turn, even if the turn failed before it was counted."""
@@ -140,15 +137,11 @@ class AgentStatistics:
     def on_interrupted(self, outcome: Turn) -> None:
         """Count the requests and the usage of an interrupted turn. A cancelled turn is not counted as a turn."""
         self.totals.turns_failed += outcome.result is AttemptResult.ERROR
-        self._add_use(outcome.usage, 0, len(outcome.attempts), outcome.tool_calls, outcome.failed_tool_calls)
+        self._add_use(outcome.usage, len(outcome.attempts), outcome.tool_calls, outcome.failed_tool_calls)
 
-    def on_summary(self, requests: int, usage: Usage, evicted_messages: int) -> None:
-        """Count a summary's requests, usage and evicted messages, even if the summary failed."""
-        self._add_use(usage, evicted_messages, requests)
-
-    def on_evicted(self, messages: int) -> None:
-        """Count messages that were evicted outside a turn."""
-        self._add_use(Usage(), messages)
+    def on_summary(self, requests: int, usage: Usage) -> None:
+        """Count a summary's requests and usage, even if the summary failed."""
+        self._add_use(usage, requests)
 
     def on_cost(self, cost: Decimal | None, *, of_turn: bool) -> None:
         """Add the cost of a turn or a summary, or None for an unknown cost."""
@@ -189,12 +182,11 @@ class AgentStatistics:
         for listener in list(self._listeners):
             listener()
 
-    def _add_use(self, usage: Usage, evicted_messages: int, requests: int = 0, calls: int = 0, failed: int = 0) -> None:
+    def _add_use(self, usage: Usage, requests: int, calls: int = 0, failed: int = 0) -> None:
         totals = self.totals
         totals.requests += requests
         totals.tool_calls += calls
         totals.failed_tool_calls += failed
-        totals.evicted_messages += evicted_messages
         totals.input_tokens += usage.input
         totals.cached_input_tokens += usage.cached
         totals.output_tokens += usage.output

@@ -129,7 +129,7 @@ class Summarizer:
         Turns do not wait while the model writes. Raises `ProviderError`, `TurnError`, `ConversationDropped`, and
         `WindowBusy` if called inside a turn of the conversation. After an error, the window is unchanged.
         """
-        agent, window, evicted, text = self.agent, self.window, 0, ""
+        agent, window, text = self.agent, self.window, ""
         attempts, at, started = list[Attempt](), time.time(), time.monotonic()
         agent.summarizing_windows.add(window)
         try:
@@ -147,18 +147,17 @@ class Summarizer:
                 before, key = window.stats(), agent.windows.find_key(window)
                 summary = window.insert_summary(passage, text, native)
                 stats = window.stats()
-            evicted = stats.evicted_messages - before.evicted_messages
             if native is None and key is not None:
                 language = self.llm_context.language or agent.hass.config.language
                 await _async_store_summary(agent, key, passage, summary.messages[-1].content, language)
         finally:
             agent.summarizing_windows.discard(window)
-            usage = self._record_summary(attempts, text, at=at, started=started, evicted=evicted)
+            usage = self._record_summary(attempts, text, at=at, started=started)
         who = {"entity_id": self.entity_id, "conversation_id": window.conversation_id}
         counts = {"exchanges": len(passage.numbers), "summary_tokens": summary.tokens}
         return async_fire_summary_event(agent.hass, who, counts, usage, (before, stats))
 
-    def _record_summary(self, attempts: list[Attempt], text: str, *, at: float, started: float, evicted: int) -> Usage:
+    def _record_summary(self, attempts: list[Attempt], text: str, *, at: float, started: float) -> Usage:
         """Count, price and record a summary, even one that an exception is ending. Return its usage.
 
         `at` is its start in seconds since the epoch, `started` the same on the monotonic clock.
@@ -176,7 +175,7 @@ class Summarizer:
             entity_id=self.entity_id,
             cause=cause.turn_id if cause else None,
         )
-        return async_record_background(self.agent, record, attempts, started, words=TurnText("", text), evicted=evicted)
+        return async_record_background(self.agent, record, attempts, started, words=TurnText("", text))
 
     async def _async_request_summary(
         self, question: Question, passage: SummaryInput, attempts: list[Attempt]
