@@ -238,7 +238,7 @@ async def _export(house: KeptHouse) -> None:
     media = house.home_assistant.config / "media"
     (media / "conversation.json").write_text(json.dumps(export, indent=1))
     await house.act(kept.OWNER, "export_memories", everyone=True, filename="media/memories.jsonl")
-    await house.act(kept.OWNER, "export_turns", filename="media/turns.jsonl")
+    await house.act(kept.OWNER, "list_turns", filename="media/turns.jsonl")
 
 
 async def _leave_unfinished(house: KeptHouse, model: ModelServer) -> None:

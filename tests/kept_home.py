@@ -187,7 +187,8 @@ async def visit(home: Visited) -> dict[str, list[Json]]:
 
 async def _import_conversation(home: Visited, act: Any) -> None:
     response = await act("get_conversation", entity_id=STUDY, conversation_id=DIARY, content="export")
-    await act("import_conversation", entity_id=STUDY, conversation_id="imported", export=response["export"])
+    for name in ("imported", "copy"):
+        await act("import_conversation", entity_id=STUDY, conversation_id=name, export=response["export"])
     # a summary is asked for with the system prompt of the last turn
     await home.say(OWNER, STUDY, "what is my name?", "imported")
 
@@ -198,10 +199,9 @@ async def _call_actions_on_conversations(act: Any) -> None:
     await act("get_conversation", **diary, content="messages")
     await act("get_conversation", **diary, content="statistics")
     await act("get_conversation", entity_id=CLERK, conversation_id=LETTERS, content="token_count")
-    await act("fork_conversation", **diary, new_conversation_id="forked")
     await act("tag_exchange", **diary, add=["visited"])
     await act("summarize_conversation", entity_id=STUDY, conversation_id="imported", keep=1)
-    await act("delete_conversation", entity_id=STUDY, conversation_id="forked")
+    await act("delete_conversation", entity_id=STUDY, conversation_id="copy")
 
 
 async def _call_actions_on_memory(act: Any) -> None:
@@ -222,7 +222,7 @@ async def _call_actions_on_turns(act: Any) -> None:
     for trait in ("tools", "failures"):
         await act("get_turn", turn_id=next(each["turn_id"] for each in kept if each[trait]), request=1)
     await act("get_turn", turn_id=newest[0]["turn_id"])
-    await act("export_turns", filename="media/turns.jsonl")
+    await act("list_turns", filename="media/turns.jsonl")
 
 
 def _find_visit_start() -> str:

@@ -11,7 +11,6 @@ from .conftest import AGENT
 ON_A_CONVERSATION: dict[str, dict[str, Any]] = {
     "get_conversation": {},
     "delete_conversation": {},
-    "fork_conversation": {"new_conversation_id": "fork"},
     "summarize_conversation": {},
     "tag_exchange": {"add": ["important"]},
 }
@@ -29,7 +28,6 @@ MEMORY_ACTIONS: dict[str, dict[str, Any]] = {
 TURN_ACTIONS: dict[str, dict[str, Any]] = {
     "list_turns": {},
     "get_turn": {"turn_id": "turn-0001"},
-    "export_turns": {"filename": "exports/turns.jsonl"},
 }
 
 

@@ -270,12 +270,12 @@ async def test_exported_conversation_goes_on_where_it_is_imported(
     assert "Ada" in get_speech(await say("what is my name?", "elsewhere"))
 
 
-async def test_forked_conversations_go_on_by_themselves(
+async def test_copy_of_a_conversation_goes_on_by_itself(
     home: HomeAssistant, entry: MockConfigEntry, say: SayFn
 ) -> None:
     await say("my name is Ada")
 
-    await act(home, "fork_conversation", new_conversation_id="fork")
+    await act(home, "import_conversation", conversation_id="fork", export=await export(home))
     known = get_speech(await say("what is my name?", "fork"))
     await say("my name is Bea", "fork")
 
@@ -388,15 +388,14 @@ async def test_figure_of_a_form_or_a_template_is_taken(
     assert "bird" in (await act(home, "get_conversation", content="statistics"))["statistics"]["tags"]
 
 
-@pytest.mark.parametrize("action", ["import", "fork"])
 async def test_conversation_that_exists_is_not_replaced(
-    home: HomeAssistant, entry: MockConfigEntry, say: SayFn, action: str
+    home: HomeAssistant, entry: MockConfigEntry, say: SayFn
 ) -> None:
     await say("my name is Ada")
-    more = {"import": {"export": await export(home)}, "fork": {"new_conversation_id": "test"}}
+    exported = await export(home)
 
     with pytest.raises(ServiceValidationError, match="already has a conversation named test"):
-        await act(home, f"{action}_conversation", **more[action])
+        await act(home, "import_conversation", export=exported)
 
 
 async def test_tag_that_cannot_be_is_not_looked_for(
@@ -452,12 +451,12 @@ async def test_response_names_what_was_changed(home: HomeAssistant, entry: MockC
         await say(text)
 
     tagged = await act(home, "tag_exchange", conversation_id=None, exchange=2, add=["bird"])
-    forked = await act(home, "fork_conversation", conversation_id=None, new_conversation_id="fork")
+    imported = await act(home, "import_conversation", conversation_id="fork", export=await export(home))
     deleted = await act(home, "delete_conversation", conversation_id="fork")
 
     assert tagged["tags"] == ["bird", "input", "output", "route:model"]
     assert tagged | {"tags": []} == {"entity_id": AGENT, "conversation_id": "test", "exchange": 2, "tags": []}
-    assert forked == deleted
+    assert imported == deleted
     assert (deleted["entity_id"], deleted["conversation_id"], deleted["exchanges"]) == (AGENT, "fork", 2)
 
 

@@ -104,7 +104,9 @@ class Day:
         await start(self._home, self._entry)
 
     async def fork(self) -> None:
-        await self._act("fork_conversation", new_conversation_id=self._copy())
+        shown = await self._act("get_conversation", answers=True, content="export")
+        self.conversation_id = self._copy()
+        await self._act("import_conversation", export=shown["export"])
 
     async def export(self) -> None:
         shown = await self._act("get_conversation", answers=True, content="export")
@@ -122,8 +124,6 @@ class Day:
     async def _act(self, action: str, *, answers: bool = False, **data: Any) -> dict[str, Any]:
         here = {"entity_id": AGENT, "conversation_id": self.conversation_id}
         services = self._home.services
-        if "new_conversation_id" in data:
-            self.conversation_id = data["new_conversation_id"]
         done = await services.async_call(DOMAIN, action, here | data, blocking=True, return_response=answers)
         return dict(done or {})
 

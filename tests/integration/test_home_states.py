@@ -20,13 +20,13 @@ from custom_components.windowed_conversation.const import (
     CONF_PERSISTENCE,
     CONF_ROUTING,
     CONF_STATES,
-    DOMAIN,
     MEMORY_API_ID,
 )
 from custom_components.windowed_conversation.turn.home import STATES_HINT
 from custom_components.windowed_conversation.turn.routing import RoutingMode
 from demo.model_server import ModelServer
 
+from .actions import act, export
 from .conftest import SayFn, SetUpFn, start, stop
 
 GREETING = "hello there"
@@ -272,18 +272,15 @@ async def test_odd_entity_hides_no_other(
     assert "later=on" in get_states(model_server)
 
 
-async def test_conversation_that_is_stored_forked_or_exported_has_no_states(
+async def test_conversation_that_is_stored_copied_or_exported_has_no_states(
     home: HomeAssistant, set_up: SetUpFn, say: SayFn, model_server: ModelServer
 ) -> None:
     entry = await set_up(options={CONF_PERSISTENCE: "all"})
     put(home, "input_boolean.hall", "on")
     await say(GREETING)
-    here = {"entity_id": "conversation.ada", "conversation_id": "test"}
     for content in ("messages", "export"):
-        data = here | {"content": content}
-        response = await home.services.async_call(DOMAIN, "get_conversation", data, blocking=True, return_response=True)
-        assert "hall light=on" not in json.dumps(response)
-    await home.services.async_call(DOMAIN, "fork_conversation", here | {"new_conversation_id": "copy"}, blocking=True)
+        assert "hall light=on" not in json.dumps(await act(home, "get_conversation", content=content))
+    await act(home, "import_conversation", conversation_id="copy", export=await export(home))
     put(home, "input_boolean.hall", "off")
     await stop(home, entry)
     await start(home, entry)

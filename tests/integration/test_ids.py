@@ -53,15 +53,6 @@ async def test_action_on_an_id_that_is_too_long_is_refused(
         await act(home, action, conversation_id=LONG_ID, **WITH_AN_ID[action])
 
 
-async def test_fork_with_an_id_that_is_too_long_is_refused(
-    home: HomeAssistant, entry: MockConfigEntry, say: SayFn
-) -> None:
-    await say("my name is Ada")
-
-    with pytest.raises(ServiceValidationError, match=TOLD[:-1]):
-        await act(home, "fork_conversation", new_conversation_id=LONG_ID)
-
-
 async def test_id_with_a_separator_is_not_somebody_elses_conversation(
     entry: MockConfigEntry, say: SayFn, ada: Context
 ) -> None:

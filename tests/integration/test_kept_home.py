@@ -295,7 +295,7 @@ async def test_record_has_the_texts_and_the_costs_of_turns(home: InProcess) -> N
 
 
 async def test_record_is_exported_as_it_was(home: InProcess) -> None:
-    lines = await home.export("export_turns")
+    lines = await home.export("list_turns")
 
     assert find_lost_shapes(home.kept.turns, lines) == set()
     assert [each for each in read_said(home.kept.turns) if each not in read_said(lines)] == []

@@ -12,6 +12,7 @@ from custom_components.windowed_conversation.turn.context import ContextPlacemen
 from custom_components.windowed_conversation.turn.routing import Scope
 from demo.model_server import ModelServer, words
 
+from .actions import act
 from .conftest import SayFn, SetUpFn
 from .private_house import (
     ADAS,
@@ -161,14 +162,15 @@ def probe_after_ada(who: str, scope: Scope) -> Probe:
     return look
 
 
-def probe_fork(by: str, who: str) -> Probe:
-    """Return a function that returns the requests when `who` continues a fork of Ada's conversation made by `by`."""
+def probe_copy(who: str) -> Probe:
+    """Return a function that returns the requests when `who` continues a copy that Ada made of her conversation."""
 
     async def look(house: House) -> object:
         await talk_with_ada(house)
-        names = {"conversation_id": "talk", "new_conversation_id": "fork"}
-        await house.perform("fork_conversation", by, entity_id=house.agents[Scope.CONVERSATION], **names)
-        return await house.sent(who, conversation_id="fork")
+        agent, talk = {"entity_id": house.agents[Scope.CONVERSATION]}, {"conversation_id": "talk", "content": "export"}
+        exported = await act(house.home, "get_conversation", house.get_context("Ada"), **agent, **talk)
+        await house.perform("import_conversation", "Ada", **agent, conversation_id="copy", export=exported["export"])
+        return await house.sent(who, conversation_id="copy")
 
     return look
 
@@ -285,9 +287,8 @@ CONVERSATIONS = (
         for who in ("Grace", "satellite")
     ),
     Case("Grace speaks after Ada in the window of all", probe_after_ada("Grace", Scope.AGENT), HOMES | GRACES_OPEN),
-    Case("Ada goes on with her fork", probe_fork("Ada", "Ada"), HOMES | ADAS),
-    *(Case(f"{who} goes on with Ada's fork", probe_fork("Ada", who), ALONE[who]) for who in ("Grace", "satellite")),
-    Case("a satellite goes on with an automation's fork", probe_fork("automation", "satellite"), HOMES),
+    Case("Ada goes on with her copy", probe_copy("Ada"), HOMES | ADAS),
+    *(Case(f"{who} goes on with Ada's copy", probe_copy(who), ALONE[who]) for who in ("Grace", "satellite")),
     asks("Ada", "what she told", probe_telling("Ada", SECRET, "Ada"), COBRA),
     asks("Ada", "what was told at her satellite", probe_telling("Ada's satellite", SECRET, "Ada"), COBRA),
     asks("satellite", "what one told of the home", probe_telling("satellite", PLAIN, "satellite"), VIPER),

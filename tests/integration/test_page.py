@@ -33,7 +33,6 @@ DETAILS: dict[str, dict[str, Any]] = {
     "exchange": {"number": 1},
     "delete_conversation": {},
     "tag_exchange": {"add": ["bird"]},
-    "fork_conversation": {"new_conversation_id": "fork"},
     "summarize_conversation": {},
 }
 

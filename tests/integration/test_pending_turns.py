@@ -76,7 +76,6 @@ async def test_listeners_are_notified_of_an_ended_turn(agent: Agent) -> None:
         ("get_conversation", {"content": "statistics"}, lambda found: found["statistics"]["exchanges"]),
         ("get_conversation", {"content": "export"}, lambda found: len(found["export"]["exchanges"])),
         ("tag_exchange", {"exchange": 1, "add": ["important"]}, lambda found: found["exchange"]),
-        ("fork_conversation", {"new_conversation_id": "fork"}, lambda found: found["exchanges"]),
         ("delete_conversation", {}, lambda found: found["exchanges"]),
         ("conversations", {}, lambda found: found["conversations"][0]["figures"]["exchanges"]),
         ("conversation", {}, lambda found: len(found["exchanges"])),

@@ -457,11 +457,11 @@ async def test_old_conversation_that_was_imported_lives_on_after_a_restart(
     for message in data["exchanges"][0]["messages"]:
         message["created"] = time.time() - 30 * 24 * 60 * 60
     await act(home, "import_conversation", conversation_id="imported", export=data)
-    await act(home, "fork_conversation", conversation_id="imported", new_conversation_id="forked")
+    await act(home, "import_conversation", conversation_id="again", export=await export(home, "imported"))
 
     await restart(home, entry)
 
-    assert ids(get_agent(entry)) == ["forked", "imported", "mine"]
+    assert ids(get_agent(entry)) == ["again", "imported", "mine"]
 
 
 @pytest.mark.parametrize("is_read", [True, False])

@@ -20,7 +20,6 @@ READING: dict[str, dict[str, Any]] = {
 }
 CHANGING: dict[str, dict[str, Any]] = {
     "delete_conversation": {},
-    "fork_conversation": {"new_conversation_id": "fork"},
     "tag_exchange": {"add": ["bird"]},
     "summarize_conversation": {"keep": 1},
     "import_conversation": {"export": {}},

@@ -318,9 +318,9 @@ MISTAKES: list[tuple[str, dict[str, Any], str]] = [
     ("get_turn", {"turn_id": "nobody"}, "unknown_turn"),
     ("get_turn", {"turn_id": NOBODYS, "request": 2}, "unknown_request"),
     ("get_turn", {"turn_id": EARLIER, "request": 1}, "unknown_request"),
-    ("export_turns", {"filename": "exports/turns.yaml"}, "file_not_allowed"),
-    ("export_turns", {"filename": "/etc/turns.jsonl"}, "file_not_allowed"),
-    ("export_turns", {"filename": "www/turns.jsonl"}, "file_not_allowed"),
+    ("list_turns", {"filename": "exports/turns.yaml"}, "file_not_allowed"),
+    ("list_turns", {"filename": "/etc/turns.jsonl"}, "file_not_allowed"),
+    ("list_turns", {"filename": "www/turns.jsonl"}, "file_not_allowed"),
 ]
 
 
@@ -343,7 +343,7 @@ IMPOSSIBLE: list[tuple[str, dict[str, Any]]] = [
     ("get_turn", {}),
     ("get_turn", {"turn_id": "x" * 65}),
     ("get_turn", {"turn_id": ADAS, "request": 0}),
-    ("export_turns", {}),
+    ("list_turns", {"filename": ""}),
 ]
 
 
@@ -374,7 +374,7 @@ async def test_every_turn_is_exported_to_a_private_file(
     home: HomeAssistant, turn_records, people: People, folder: Path
 ) -> None:
     file = folder / "turns.jsonl"
-    done = await act(home, "export_turns", people.admin, filename="exports/turns.jsonl")
+    done = await act(home, "list_turns", people.admin, filename="exports/turns.jsonl")
 
     assert done == {"filename": str(file), "written": 4}
     text = await read_file(home, file)
@@ -387,8 +387,8 @@ async def test_every_turn_is_exported_to_a_private_file(
 async def test_export_of_a_person_and_a_time_holds_no_other_turn(
     home: HomeAssistant, turn_records, people: People, folder: Path
 ) -> None:
-    of_ada = await act(home, "export_turns", filename="exports/ada.jsonl", person="person.ada")
-    late = await act(home, "export_turns", filename="exports/late.jsonl", since=later(90), entity_id=AGENT)
+    of_ada = await act(home, "list_turns", filename="exports/ada.jsonl", person="person.ada")
+    late = await act(home, "list_turns", filename="exports/late.jsonl", since=later(90), entity_id=AGENT)
 
     assert (of_ada["written"], late["written"]) == (1, 1)
     for name in ("ada", "late"):
@@ -399,7 +399,7 @@ async def test_export_of_a_person_and_a_time_holds_no_other_turn(
 @pytest.mark.parametrize("who", ["ada", "guest"])
 async def test_people_export_nothing(home: HomeAssistant, turn_records, people: People, folder: Path, who: str) -> None:
     with pytest.raises(Unauthorized):
-        await act(home, "export_turns", getattr(people, who), filename="exports/turns.jsonl")
+        await act(home, "list_turns", getattr(people, who), filename="exports/turns.jsonl")
 
     assert await home.async_add_executor_job(lambda: list(folder.iterdir())) == []
 
@@ -412,7 +412,7 @@ async def test_turns_that_are_forgotten_are_in_no_response_and_no_export(
     assert await list_turn_ids(home, people.ada) == [NOBODYS, EARLIER]
     with pytest.raises(ServiceValidationError):
         await act(home, "get_turn", people.ada, turn_id=ADAS)
-    await act(home, "export_turns", filename="exports/turns.jsonl")
+    await act(home, "list_turns", filename="exports/turns.jsonl")
     assert "pelican" not in await read_file(home, folder / "turns.jsonl")
 
 
@@ -424,10 +424,10 @@ async def test_words_of_a_turn_go_with_what_is_forgotten_by_its_words(
     turn = await act(home, "get_turn", people.ada, turn_id=ADAS, request=1)
     assert (turn["tools"], turn["text"]) == (["HassTurnOn"], "not_kept")
     assert "pelican" not in json.dumps(turn)
-    await act(home, "export_turns", filename="exports/turns.jsonl")
+    await act(home, "list_turns", filename="exports/turns.jsonl")
     assert "pelican" not in await read_file(home, folder / "turns.jsonl")
 
 
 async def test_empty_record_is_listed_and_exported(home: HomeAssistant, entry: MockConfigEntry, folder: Path) -> None:
     assert await list_turn_ids(home) == []
-    assert (await act(home, "export_turns", filename="exports/turns.jsonl"))["written"] == 0
+    assert (await act(home, "list_turns", filename="exports/turns.jsonl"))["written"] == 0

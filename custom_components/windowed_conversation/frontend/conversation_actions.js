@@ -74,8 +74,20 @@ export function parseExport(text) {
   if (typeof content !== "object" || content === null || Array.isArray(content)) {
     return { key: "import_malformed", error: typeof content };
   }
-  if (new Blob([JSON.stringify(content)]).size > MAX_SENT_BYTES) return { key: "import_large" };
-  return { content };
+  return isTooLarge(content) ? { key: "import_large" } : { content };
+}
+
+/** @param {object} content */
+function isTooLarge(content) {
+  return new Blob([JSON.stringify(content)]).size > MAX_SENT_BYTES;
+}
+
+/**
+ * @param {Context} context
+ * @param {Conversation} opened
+ */
+async function readExport(context, opened) {
+  return (await context.call("get_conversation", { ...idsOf(opened), content: "export" })).export;
 }
 
 /**
@@ -120,7 +132,10 @@ export async function fork(context, opened) {
   if (!name) return;
   await context.act(
     async () => {
-      await context.call("fork_conversation", { ...idsOf(opened), new_conversation_id: name });
+      const { entity_id } = opened;
+      const content = await readExport(context, opened);
+      if (isTooLarge(content)) throw new Error(t("conversation.import_large"));
+      await context.call("import_conversation", { entity_id, conversation_id: name, export: content });
       context.update({ entity: opened.entity_id, conversation: name, exchange: null });
     },
     { done: "conversation.forked" },
@@ -156,7 +171,7 @@ export async function forget(context, opened) {
 export function download(context, opened) {
   return context.act(
     async () => {
-      const { export: content } = await context.call("get_conversation", { ...idsOf(opened), content: "export" });
+      const content = await readExport(context, opened);
       const url = URL.createObjectURL(new Blob([JSON.stringify(content)], { type: "application/json" }));
       const anchor = document.createElement("a");
       anchor.href = url;

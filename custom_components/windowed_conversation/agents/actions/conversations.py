@@ -1,4 +1,4 @@
-"""The actions on conversations: list, read, delete, import, fork, tag, summarize.
+"""The actions on conversations: list, read, delete, import, tag, summarize.
 
 The rules for the contents of a window are in `window/`.
 """
@@ -44,7 +44,6 @@ from ...window import (
     recount_message,
 )
 from ...window.codecs import CodecError, dump_snapshot, load_snapshot
-from ..agent import Agent
 from ..conversation_turn import async_build_inputless_question, async_weigh_request
 from ..forgetting import async_remove_forgotten
 from ..summaries import ConversationDropped, Summarizer, build_summary_input
@@ -187,25 +186,12 @@ async def _async_import_conversation(call: ServiceCall) -> ServiceResponse:
         raise build_translated_error("memory_unavailable", HomeAssistantError) from err
     if snapshot.exchanges and not rest.exchanges:
         raise build_refusal("import_forgotten")
-    return _create_conversation(entity_id, agent, WindowKey(name, call.context.user_id), rest)
-
-
-async def _async_fork_conversation(call: ServiceCall) -> ServiceResponse:
-    """Copy a conversation to a new id, and return its size. Both conversations then continue independently."""
-    source = await access.async_resolve_conversation(call, POLICY_CONTROL)
-    name = access.validate_conversation_id(call.data["new_conversation_id"])
-    fork = WindowKey(name, WindowKey.parse(source.window_key).user)
-    return _create_conversation(source.entity_id, source.agent, fork, source.window.snapshot())
-
-
-def _create_conversation(entity_id: str, agent: Agent, key: WindowKey, snapshot: Snapshot) -> JsonObjectType:
-    """Create a conversation from a snapshot, and return its size. Raises `ServiceValidationError` if it exists."""
-    ids: JsonObjectType = {"entity_id": entity_id, "conversation_id": key.conversation}
-    if str(key) in agent.windows:
-        raise build_refusal("conversation_exists", agent=entity_id, conversation=key.conversation)
-    agent.windows.restore(str(key), snapshot._replace(conversation_id=key.conversation))
+    key = str(WindowKey(name, call.context.user_id))
+    if key in agent.windows:
+        raise build_refusal("conversation_exists", agent=entity_id, conversation=name)
+    agent.windows.restore(key, rest._replace(conversation_id=name))
     agent.notify_listeners()
-    return {**ids, **_count_content(agent.windows.stats()[str(key)])}
+    return {"entity_id": entity_id, "conversation_id": name, **_count_content(agent.windows.stats()[key])}
 
 
 def _count_content(stats: WindowStats) -> JsonObjectType:
@@ -308,7 +294,6 @@ _GET_SCHEMA = _build_schema(
     }
 )
 _IMPORT_SCHEMA = _build_schema({probatio.Required("export"): dict})
-_FORK_SCHEMA = _build_schema({probatio.Required("new_conversation_id"): cv.string})
 _TAG_SCHEMA = _build_schema(
     {
         probatio.Optional("exchange", default=1): access.validate_natural_number,
@@ -323,7 +308,6 @@ ACTIONS = (
     ("get_conversation", _async_get_conversation, _GET_SCHEMA, SupportsResponse.ONLY),
     ("delete_conversation", _async_delete_conversation, _build_schema({}), SupportsResponse.OPTIONAL),
     ("import_conversation", _async_import_conversation, _IMPORT_SCHEMA, SupportsResponse.OPTIONAL),
-    ("fork_conversation", _async_fork_conversation, _FORK_SCHEMA, SupportsResponse.OPTIONAL),
     ("tag_exchange", _async_tag_exchange, _TAG_SCHEMA, SupportsResponse.OPTIONAL),
     ("summarize_conversation", _async_summarize_conversation, _SUMMARIZE_SCHEMA, SupportsResponse.OPTIONAL),
 )

@@ -1,4 +1,4 @@
-"""The actions on the record of turns (list, get, export), with the permissions of the caller and the responses.
+"""The actions on the record of turns (list or export, get), with the permissions of the caller and the responses.
 
 Responses are plain JSON, with times in ISO 8601 and the names of people, devices and agents.
 """
@@ -44,20 +44,18 @@ _ELLIPSIS = "…"
 _MAX_FIRST_CHARS = 100
 
 _TURN_ID_VALIDATOR = probatio.All(cv.string, probatio.Length(min=1, max=64))
-_FILTER_FIELDS: dict[Any, Any] = {
-    **access.TARGET_FIELDS,
-    **access.PERSON_FIELD,
-    **access.SPAN_FIELDS,
-}
 _LIST_SCHEMA = probatio.Schema(
     {
-        **_FILTER_FIELDS,
+        **access.TARGET_FIELDS,
+        **access.PERSON_FIELD,
+        **access.SPAN_FIELDS,
         probatio.Optional("route"): probatio.In(TURN_ROUTES),
         probatio.Optional("outcome"): probatio.In(TURN_OUTCOMES),
         probatio.Optional("tool"): access.NAME_VALIDATOR,
         probatio.Optional(ATTR_CONVERSATION_ID): access.NAME_VALIDATOR,
         **access.build_limit_field(_MAX_LIMIT, _DEFAULT_LIMIT),
         probatio.Optional("after"): _TURN_ID_VALIDATOR,
+        probatio.Optional(access.ATTR_FILENAME): access.FILENAME_VALIDATOR,
     }
 )
 _GET_SCHEMA = probatio.Schema(
@@ -66,7 +64,6 @@ _GET_SCHEMA = probatio.Schema(
         probatio.Optional("request"): probatio.All(access.validate_natural_number, probatio.Range(min=1, max=1_000)),
     }
 )
-_EXPORT_SCHEMA = probatio.Schema({**_FILTER_FIELDS, probatio.Required(access.ATTR_FILENAME): access.FILENAME_VALIDATOR})
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +86,9 @@ class CallerPermissions:
 
 
 async def _async_list_turns(call: ServiceCall) -> ServiceResponse:
-    """Return a page of turns without their text, newest first."""
+    """Return a page of turns without their text, newest first, or write all of them with their text to a file."""
+    if access.ATTR_FILENAME in call.data:
+        return await _async_export_turns(call)
     rights = await async_get_permissions(call)
     most = call.data[access.ATTR_LIMIT]
     listing = _build_list_query(call.data, rights)._replace(limit=most + 1, after=call.data.get("after"))
@@ -389,7 +388,6 @@ def _truncate(text: str) -> str:
 
 
 ACTIONS = (
-    ("list_turns", _async_list_turns, _LIST_SCHEMA, SupportsResponse.ONLY),
+    ("list_turns", _async_list_turns, _LIST_SCHEMA, SupportsResponse.OPTIONAL),
     ("get_turn", _async_get_turn, _GET_SCHEMA, SupportsResponse.ONLY),
-    ("export_turns", _async_export_turns, _EXPORT_SCHEMA, SupportsResponse.OPTIONAL),
 )
