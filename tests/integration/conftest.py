@@ -47,6 +47,7 @@ from demo.model_server import ModelServer
 
 from .ai_tasks import generate, media, set_up_task  # noqa: F401 - fixtures
 from .done_once import cache_setup
+from .executor_end import join_before_interrupting
 from .flow_texts import missing_texts
 from .repair_flows import repairs  # noqa: F401 - a fixture
 from .satellite import ask, heard  # noqa: F401 - fixtures
@@ -77,6 +78,13 @@ type SetUpFn = Callable[..., Coroutine[Any, Any, MockConfigEntry]]
 def _cached_setup() -> Iterator[None]:
     """Cache the parts of the setup that are the same for every home."""
     with cache_setup():
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _whole_executor_end() -> Iterator[None]:
+    """Let the threads of executors end by themselves, however busy the machine is."""
+    with join_before_interrupting():
         yield
 
 
