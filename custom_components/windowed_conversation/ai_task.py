@@ -97,7 +97,7 @@ class WindowedTaskEntity(AgentEntity, AITaskEntity):
         system = [each.content for each in chat_log.content if isinstance(each, SystemContent)]
         messages = (Message.system("".join(system)), Message.user(task.instructions, attachments=files))
         demand = None if task.structure is None else build_data_demand(task.name, task.structure)
-        # an automation acts for no user, but somebody may wait for what it says about a picture
+        # an automation acts for no user, but somebody may wait for the description of a picture
         is_background = not files and (self._context is None or self._context.user_id is None)
         question, attempts, at, started = (
             Question(model, "", "", (), "", is_background=is_background),

@@ -1,4 +1,4 @@
-"""What Anthropic's Models API states about the capabilities of a model."""
+"""The capabilities of a model, as Anthropic's Models API states them."""
 
 from ..json_values import get_member
 from ..models import Effort, ModelCapabilities, ReasoningStyle
@@ -7,7 +7,7 @@ _EFFORTS = (Effort.LOW, Effort.MEDIUM, Effort.HIGH)
 
 
 def read_capabilities(stated: object) -> ModelCapabilities:
-    """Return the capabilities of a model from its entry in the list. What the entry does not state is None."""
+    """Return the capabilities from a model's entry in the list, with None for each one that is not stated."""
     reasoning, efforts = _read_reasoning(stated)
     return ModelCapabilities(
         images=_read_images(stated),
