@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 import logging
 import math
 from pathlib import Path
@@ -312,7 +312,7 @@ class AgentStore:
         """Open the file and cancel its scheduled deletion. If that is overdue, delete the file first."""
         delete_overdue(path, time.time())
         if not self.command_words:
-            self.command_words = _load_command_words(self._languages)
+            self.command_words = frozenset().union(*map(_load_command_words, self._languages))
         memory = Memory(path, self._languages, rooms=(CONVERSATIONS, VALUE_TABLE), companion=self.conversations.forget)
         try:
             schedule_deletion(memory.database, None)
@@ -382,13 +382,12 @@ def _stores_optional_data(entry: ConfigEntry[Any]) -> bool:
     )
 
 
-def _load_command_words(languages: Iterable[str]) -> frozenset[str]:
-    """Return the words of small talk and of Home Assistant's command sentences. Blocks on disk I/O."""
-    words: set[str] = set()
-    for language in languages:
-        words |= get_small_talk_words(language)
-        for variant in matches(language, get_languages())[:1]:
-            words.update(iter_command_words(get_intents(variant) or {}))
+@cache
+def _load_command_words(language: str) -> frozenset[str]:
+    """Return the words of small talk and of Home Assistant's command sentences. The first call blocks on disk I/O."""
+    words = set(get_small_talk_words(language))
+    for variant in matches(language, get_languages())[:1]:
+        words.update(iter_command_words(get_intents(variant) or {}))
     return frozenset(words)
 
 

@@ -169,6 +169,11 @@ def _load_function_words(languages: tuple[str, ...]) -> _FunctionWords:
     )
 
 
+@cache
+def _read_stemmer_version() -> str:
+    return version(_STEMMER_PACKAGE)
+
+
 class Words:
     """Splits texts into words for the languages of a home. Not thread-safe, because stemmers have state."""
 
@@ -178,7 +183,7 @@ class Words:
         # English is first, because its stemmer removes little from words of other languages
         bases = tuple([base for _, base in sorted([(base != "en", base) for base in found])])
         # changes whenever the stems of the same languages may change
-        self.version = f"{_SPLITTING_VERSION} {','.join(bases)} {_STEMMER_PACKAGE} {version(_STEMMER_PACKAGE)}"
+        self.version = f"{_SPLITTING_VERSION} {','.join(bases)} {_STEMMER_PACKAGE} {_read_stemmer_version()}"
         if any("endings" in _STOP_WORDS.get(each, ()) for each in bases):
             self.version += f" endings {_ENDINGS_VERSION}"
         self._stemmers = _load_stemmers(bases)
