@@ -20,7 +20,9 @@ import argparse
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from copy import copy
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 import shutil
 from statistics import median
@@ -35,6 +37,8 @@ from benchmarks.record import iter_record_builders
 from benchmarks.store_parts import copy_exchange, make_topic
 from benchmarks.turn import run_model_server
 from custom_components.windowed_conversation.memory import Memory
+from custom_components.windowed_conversation.record import RECORD, TurnRecord, store_turn
+from custom_components.windowed_conversation.store import WriteJob
 from demo.client import Client, log_in_or_onboard
 from demo.home import set_up_home
 from demo.home_assistant import REPOSITORY, HomeAssistantProcess, find_free_port
@@ -178,10 +182,14 @@ async def fill_home(home: HomeAssistantProcess, url: str, size: HomeSize) -> Acc
             exchanges, name = (size.exchanges, f"conversation {number}") if number else (1, SHORT)
             copies = copy_exchange(exported, make_topic(0), exchanges, first=1_000 * number + 1)
             await _call(client, "import_conversation", account.agent_id, name, export=copies)
-    memory = Memory(home.config / _STORE_FILE, ("en", "en"))
+    memory = Memory(home.config / _STORE_FILE, ("en", "en"), rooms=(RECORD,))
     for number, build in enumerate(iter_record_builders(size.turns, time.time())):
-        said_in = f"conversation {number % size.conversations}"
-        memory.add([replace(build(), agent=account.subentry_id, conversation=said_in)])
+        turn: TurnRecord = {
+            **build(),
+            "agent": account.subentry_id,
+            "conversation_id": f"conversation {number % size.conversations}",
+        }
+        memory.add([WriteJob(partial(store_turn, build=partial(copy, turn)))])
     memory.close()
     return account
 

@@ -22,10 +22,19 @@ import time
 from types import SimpleNamespace
 from typing import cast
 
-from custom_components.windowed_conversation.agents.recording import complete_record
-from custom_components.windowed_conversation.memory import Memory, TurnListQuery, TurnRecord, TurnText
+from custom_components.windowed_conversation.agents.recording import TurnText, build_turn_record
+from custom_components.windowed_conversation.memory import Memory
 from custom_components.windowed_conversation.providers import Provider, Request, ToolSchema, Usage
-from custom_components.windowed_conversation.store import StoreWriter
+from custom_components.windowed_conversation.record import (
+    EMPTY_TURN,
+    RECORD,
+    RecordedTurns,
+    TurnListQuery,
+    TurnRecord,
+    expire_turns,
+    store_turn,
+)
+from custom_components.windowed_conversation.store import StoreWriter, WriteJob
 from custom_components.windowed_conversation.turn.attempts import Attempt, AttemptResult, Purpose
 from custom_components.windowed_conversation.turn.limits import Budget
 from custom_components.windowed_conversation.turn.model import BilledRequest, Model
@@ -88,10 +97,16 @@ def iter_record_builders(number: int, ends_at: float, seed: int = 0) -> Iterator
         attempts.append(_build_attempt(model, history, tools))
         history.append(Message.assistant(answer))
         del history[: -2 * _WINDOW_EXCHANGES]
-        figures = TurnRecord(
-            id=f"{each:08}", at=at, agent="agent", route="model", end="answered", conversation="conversation"
-        )
-        yield partial(complete_record, figures, tuple(attempts), 0.0, TurnText(said, answer))
+        statistics: TurnRecord = {
+            **EMPTY_TURN,
+            "turn_id": f"{each:08}",
+            "time": at,
+            "agent": "agent",
+            "route": "model",
+            "outcome": "answered",
+            "conversation_id": "conversation",
+        }
+        yield partial(build_turn_record, statistics, tuple(attempts), 0.0, TurnText(said, answer))
 
 
 def _build_attempt(
@@ -113,12 +128,16 @@ def _build_attempt(
     )
 
 
+def _write(build: Callable[[], TurnRecord]) -> WriteJob:
+    return WriteJob(partial(store_turn, build=build))
+
+
 def _generate_text(source: random.Random, words: int) -> str:
     return " ".join(f"{source.choice(_VOCABULARY)}{source.randrange(100)}" for _ in range(words))
 
 
 def _open_memory(path: Path) -> Memory:
-    return Memory(path, _LANGUAGES)
+    return Memory(path, _LANGUAGES, rooms=(RECORD,))
 
 
 def _measure_megabytes(path: Path) -> float:
@@ -128,22 +147,23 @@ def _measure_megabytes(path: Path) -> float:
 def measure_week(folder: Path) -> None:
     """Print the size of a week of complete turns, before and after their texts expired."""
     path, now = folder / "memory.db", time.time()
-    memory = Memory(path, _LANGUAGES)
+    memory = _open_memory(path)
     for each in iter_record_builders(7 * _TURNS_PER_DAY, now):
-        memory.add([each])
+        memory.add([_write(each)])
     memory.checkpoint()
     print(f"a week of {_TURNS_PER_DAY} turns a day, whole: {_measure_megabytes(path):.1f} MB")
-    last = memory.turn_records.get_turn(f"{7 * _TURNS_PER_DAY - 1:08}")
+    last = RecordedTurns(memory.database).get_turn(f"{7 * _TURNS_PER_DAY - 1:08}")
     assert last is not None
-    assert last.words is not None
-    said = last.words.said.encode()
+    said = last["said"].encode()
     assert said in path.read_bytes()
     began = time.perf_counter()
-    expired = memory.forget_expired({}, now - 90 * _DAY_SECONDS, now + 1.0)
+    with memory.database.write_transaction() as connection:
+        expire_turns(connection, {}, now - 90 * _DAY_SECONDS, now + 1.0)
+    expired = memory.forget_expired({}, now - 90 * _DAY_SECONDS)
     took = time.perf_counter() - began
     left = b"".join(each.read_bytes() for each in path.parent.iterdir())
     found = said in left or any(word.encode() in left for word in ("[CONTEXT", "Kitchen", "HassTool19"))
-    rows = len(list(memory.turn_records.export(TurnListQuery())))
+    rows = len(list(RecordedTurns(memory.database).export(TurnListQuery())))
     print(
         f"after its words have expired, in {took:.2f} s: {_measure_megabytes(path):.1f} MB, {rows} turns with figures"
     )
@@ -153,7 +173,7 @@ def measure_week(folder: Path) -> None:
 
 def measure_stop(folder: Path) -> None:
     """Print the time of `StoreWriter.put`, and the writer thread's time for the queued turns."""
-    waiting = list(iter_record_builders(_QUEUED_TURNS, time.time()))
+    waiting = [_write(each) for each in iter_record_builders(_QUEUED_TURNS, time.time())]
     writer = StoreWriter(folder / "memory.db", _open_memory)
     began = time.perf_counter()
     for each in waiting:
@@ -179,7 +199,7 @@ def measure_unavailable_file(folder: Path, seconds: float) -> None:
     ends_at = time.monotonic() + seconds
     put = 0
     for put, each in enumerate(iter_record_builders(10**9, time.time()), 1):
-        writer.put(each)
+        writer.put(_write(each))
         if put == 1:
             writer.drain(_CLOSE_TIMEOUT)
             home.rename(folder / "away")
@@ -192,8 +212,8 @@ def measure_unavailable_file(folder: Path, seconds: float) -> None:
     writer.drain(_CLOSE_TIMEOUT)
     took = time.perf_counter() - began
     writer.close(_CLOSE_TIMEOUT)
-    memory = Memory(home / "memory.db", _LANGUAGES)
-    rows = sum('"kind": "turn_record"' in line for line in memory.turn_records.export(TurnListQuery()))
+    memory = _open_memory(home / "memory.db")
+    rows = len(list(RecordedTurns(memory.database).export(TurnListQuery())))
     memory.close()
     print(
         f"away for {seconds:.0f} s: {put} turns put, {waited.queued} waited, {waited.failures} tries failed; "

@@ -20,12 +20,12 @@ from homeassistant.helpers.selector import ActionSelector, ChooseSelector, Selec
 import probatio
 
 from .agents.agent import AccountConfigEntry, AccountData, Agent
-from .agents.recording import async_record_background
+from .agents.recording import TurnText, async_record_background
 from .bridge.errors import build_translated_error, describe_error
 from .bridge.pictures import MAX_FILE_BYTES, PDF_TYPE, UnreadableFile, async_read_file
 from .entity import AgentEntity
-from .memory import TurnRecord, TurnText
 from .providers import AnswerSchema, ProviderError
+from .record import EMPTY_TURN, TurnRecord
 from .turn.attempts import Attempt
 from .turn.errors import TurnError
 from .turn.limits import TASK_LIMITS
@@ -113,18 +113,17 @@ class WindowedTaskEntity(AgentEntity, AITaskEntity):
                 answer = await ask_for_data(question, messages, demand, TASK_LIMITS, attempts.append)
             return answer
         finally:
-            record = TurnRecord(
-                id=str(uuid7()),
-                at=at,
-                agent=agent.id,
-                route="task",
-                end="answered",
-                conversation=chat_log.conversation_id,
-                person=self._context.user_id if self._context else None,
-                entity_id=self.entity_id,
-            )
-            words = TurnText(task.instructions, "" if answer is None else json.dumps(answer, ensure_ascii=False))
-            async_record_background(agent, record, attempts, started, words=words)
+            statistics: TurnRecord = {
+                **EMPTY_TURN,
+                "turn_id": str(uuid7()),
+                "time": at,
+                "route": "task",
+                "conversation_id": chat_log.conversation_id,
+                "person": self._context.user_id if self._context else None,
+                "entity_id": self.entity_id,
+            }
+            text = TurnText(task.instructions, "" if answer is None else json.dumps(answer, ensure_ascii=False))
+            async_record_background(agent, statistics, attempts, started, text=text)
 
 
 def build_data_demand(name: str, structure: probatio.Schema) -> DataDemand:

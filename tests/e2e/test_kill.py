@@ -76,7 +76,7 @@ def look_into_file(path: Path, conversation: str, killed: Killed) -> None:
     said = opened.execute("SELECT said FROM turn WHERE conversation = ? ORDER BY id", (conversation,))
     killed.memory_numbers = [int(number) for (text,) in said for number in re.findall(r"number (\d+) is", text)]
     ended = opened.execute(
-        "SELECT figures ->> 'end' FROM turn_record WHERE figures ->> 'conversation' = ?", (conversation,)
+        "SELECT figures ->> 'outcome' FROM turn_record WHERE figures ->> 'conversation_id' = ?", (conversation,)
     )
     killed.recorded = [end for (end,) in ended]
     texts = opened.execute(

@@ -5,7 +5,8 @@ from typing import Any
 from homeassistant.core import HomeAssistant
 
 from custom_components.windowed_conversation.agents.store import AgentStore, async_get_store
-from custom_components.windowed_conversation.memory import Fact, Memory, TurnListQuery, TurnRecord
+from custom_components.windowed_conversation.memory import Fact, Memory
+from custom_components.windowed_conversation.record import RecordedTurns, TurnListQuery, TurnRecord
 
 
 def memory_of(home: HomeAssistant) -> AgentStore:
@@ -28,7 +29,8 @@ async def recorded_turns(home: HomeAssistant) -> list[TurnRecord]:
     """Return the turns in the record including their texts, oldest first."""
 
     def read(memory: Memory) -> list[TurnRecord]:
-        found = [memory.turn_records.get_turn(each.id) for each in memory.turn_records.list_newest(TurnListQuery())]
+        turns = RecordedTurns(memory.database)
+        found = [turns.get_turn(each["turn_id"]) for each in turns.list_newest(TurnListQuery())]
         return [each for each in found if each is not None][::-1]
 
     return await memory_of(home).async_read(read, [])

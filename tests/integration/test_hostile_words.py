@@ -7,7 +7,7 @@ from homeassistant.const import CONF_URL
 from homeassistant.core import HomeAssistant
 import pytest
 
-from custom_components.windowed_conversation.memory import TurnRecord
+from custom_components.windowed_conversation.record import TurnRecord
 from tests.providers.byte_server import CALLS, DONE, JSON, STOP, ByteServer, chunk, event, fragment, text
 
 from .conftest import SayFn, SetUpFn, flush_store
@@ -49,7 +49,7 @@ async def test_reason_to_end_that_no_server_is_known_to_have_is_another(hostile:
 
     turn = await record()
 
-    assert (turn.end, [each.finish for each in turn.requests]) == ("answered", ["other"])
+    assert (turn["outcome"], [each["finish"] for each in turn["attempts"]]) == ("answered", ["other"])
 
 
 async def test_tool_that_was_not_offered_has_no_name(hostile: ByteServer, record: Record) -> None:
@@ -59,7 +59,7 @@ async def test_tool_that_was_not_offered_has_no_name(hostile: ByteServer, record
 
     turn = await record()
 
-    assert turn.tools == turn.requests[0].called == ("intent__HassTurnOn", "unknown")
+    assert turn["tools"] == turn["attempts"][0]["tools"] == ["intent__HassTurnOn", "unknown"]
 
 
 @pytest.mark.parametrize("code", [LONG, "пеликан", f"{SECRET} "])
@@ -68,7 +68,7 @@ async def test_code_that_is_no_short_word_is_none(hostile: ByteServer, record: R
 
     turn = await record()
 
-    assert turn.message == "error in the stream, code none"
+    assert turn["message"] == "error in the stream, code none"
 
 
 async def test_address_of_a_redirect_is_not_in_the_message(hostile: ByteServer, record: Record) -> None:
@@ -76,4 +76,4 @@ async def test_address_of_a_redirect_is_not_in_the_message(hostile: ByteServer, 
 
     turn = await record()
 
-    assert (turn.error, turn.message) == ("Redirected", "the server redirects")
+    assert (turn["error"], turn["message"]) == ("redirected", "the server redirects")

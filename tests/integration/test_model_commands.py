@@ -21,9 +21,11 @@ from pytest_homeassistant_custom_component.common import MockConfigEntry
 
 from custom_components.windowed_conversation.agents.agent import Agent
 from custom_components.windowed_conversation.const import CONF_MEMORY, CONF_RECORD, CONF_ROUTING, DOMAIN, RecordLevel
-from custom_components.windowed_conversation.memory import CallRecord, TurnRecord, TurnText
 from custom_components.windowed_conversation.page.model_commands import async_read_model_commands
+from custom_components.windowed_conversation.record import TurnRecord
+from custom_components.windowed_conversation.record.turn_record import decode_json
 from demo.model_server import ModelServer, call, words
+from tests.record.recorded import whole, writes
 
 from .actions import act
 from .conftest import SayFn, SetUpFn, flush_store
@@ -91,16 +93,17 @@ ON = ("HassTurnOn", '{"name": "Bed Light"}')
 
 def build_record(sentence: str, number: int = 0, tool_call: tuple[str, str] = ON, **more: Any) -> TurnRecord:
     """Return the record of a turn in which the model called a tool, or else turned the bed light on."""
-    text = TurnText(sentence, "Done.", (CallRecord(*tool_call, '{"speech": {}}'),))
-    fields: dict[str, Any] = {"route": "model", "end": "answered", "reason": "no_local_match", "level": "full"}
-    fields |= {"words": text, "tools": (tool_call[0],), **more}
-    return TurnRecord(id=f"turn-{number:04}", at=time.time() - number, agent="agent", **fields)
+    tool, arguments = tool_call
+    call = {"name": tool, "arguments": decode_json(arguments), "result": '{"speech": {}}'}
+    fields: dict[str, Any] = {"conversation_id": None, "reason": "no_local_match", "failed_tool_calls": 0}
+    fields |= {"tools": [tool], "tool_calls": [call], **more}
+    return whole(number, sentence, time=time.time() - number, **fields)
 
 
 async def record(home: HomeAssistant, *turns: TurnRecord) -> None:
     """Write turns to the record."""
-    for turn in turns:
-        memory_of(home).async_queue_record(turn)
+    for write in writes(*turns):
+        memory_of(home).async_queue_record(write)
     await flush_store(home)
 
 

@@ -1,7 +1,6 @@
 """Tests for the use and the costs by day, agent and person: the sums, and the rows that each caller sees."""
 
 from collections.abc import Callable, Coroutine
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -16,7 +15,7 @@ from pytest_homeassistant_custom_component.common import MockConfigEntry
 from custom_components.windowed_conversation.const import CONF_PROVIDER, CONF_ROUTING, PROVIDER_OPENAI
 from custom_components.windowed_conversation.page import costs
 from demo.model_server import ModelServer
-from tests.memory.recorded import record, request
+from tests.record.recorded import record, request, writes
 
 from .conftest import AGENT, SayFn, SetUpFn, flush_store
 from .page_reads import read_page
@@ -46,8 +45,8 @@ def keep(home: HomeAssistant, entry: MockConfigEntry) -> Keep:
 
     async def keep(*turns: tuple[datetime, dict[str, Any]]) -> None:
         for number, (at, fields) in enumerate(turns):
-            turn = replace(record(number, **{"agent": agent_id, **fields}), at=at.timestamp())
-            memory_of(home).writer.put(turn)
+            turn = record(number, **{"agent": agent_id, **fields, "time": at.timestamp()})
+            memory_of(home).writer.put(*writes(turn))
         await flush_store(home)
 
     return keep
@@ -64,8 +63,8 @@ async def test_turns_are_summed_with_their_requests(people: People, keep: Keep, 
     today = dt_util.start_of_local_day()
     ada = {"person": people.ada.user_id}
     await keep(
-        (today, {**ada, "requests": (request(), request()), "cost": "0.25"}),
-        (today, {**ada, "requests": (), "cost": "0"}),
+        (today, {**ada, "attempts": [request(), request()], "cost": "0.25"}),
+        (today, {**ada, "attempts": [], "cost": "0"}),
         (today, {**ada, "cost": None}),
         (today, {**ada, "route": "summary", "cost": "0.5"}),
     )
@@ -89,7 +88,7 @@ async def test_turns_are_summed_with_their_requests(people: People, keep: Keep, 
 
 @pytest.mark.parametrize(
     ("fields", "shown"),
-    [({"requests": (request(),)}, None), ({"requests": ()}, 0.0), ({"requests": (request(),), "cost": "1E-7"}, 1e-7)],
+    [({"attempts": [request()]}, None), ({"attempts": []}, 0.0), ({"attempts": [request()], "cost": "1E-7"}, 1e-7)],
 )
 async def test_cost_is_unknown_only_if_a_request_has_no_price(
     keep: Keep, read: Read, fields: dict[str, Any], shown: float | None

@@ -28,7 +28,8 @@ from custom_components.windowed_conversation.const import (
     PROVIDER_OPENAI,
     RecordLevel,
 )
-from custom_components.windowed_conversation.memory import Memory, TokenUsage, TurnListQuery, TurnRecord
+from custom_components.windowed_conversation.memory import Memory
+from custom_components.windowed_conversation.record import RecordedTurns, TurnListQuery, TurnRecord
 from demo.model_server import ModelServer
 
 from .conftest import AGENT, SetUpFn, flush_store, listed, until
@@ -185,21 +186,25 @@ async def read_record(home: HomeAssistant) -> list[TurnRecord]:
 
     def read(memory: Memory) -> list[TurnRecord]:
         found: list[TurnRecord] = []
-        while page := memory.turn_records.list_newest(
-            TurnListQuery(limit=1_000, after=found[-1].id if found else None)
-        ):
+        turns = RecordedTurns(memory.database)
+        while page := turns.list_newest(TurnListQuery(limit=1_000, after=found[-1]["turn_id"] if found else None)):
             found += page
         return found
 
     return await memory_of(home).async_read(read, [])
 
 
-def tokens(turns: list[TurnRecord]) -> list[TokenUsage]:
-    return [request.usage for turn in turns for request in turn.requests if request.usage is not None]
+def tokens(turns: list[TurnRecord]) -> list[dict[str, int]]:
+    return [attempt["usage"] for turn in turns for attempt in turn["attempts"] if attempt["usage"] is not None]
 
 
-def price_usage(usage: TokenUsage) -> Decimal:
-    return price(PricedUsage(input_tokens=usage.input, cache_read_tokens=usage.cached, output_tokens=usage.output))
+def add_up(usages: list[dict[str, int]], name: str) -> int:
+    return sum(each[name] for each in usages)
+
+
+def price_usage(usage: dict[str, int]) -> Decimal:
+    cached, output = usage["cached"], usage["output"]
+    return price(PricedUsage(input_tokens=usage["input"], cache_read_tokens=cached, output_tokens=output))
 
 
 @pytest.mark.long
@@ -209,30 +214,31 @@ async def test_record_sensors_and_server_agree_to_the_token_and_the_cent(home: H
     await flush_store(home)
 
     turns = await read_record(home)
-    used, ends = tokens(turns), Counter(turn.end for turn in turns)
-    taken = [turn for turn in turns if turn.route != "summary"]
+    used, ends = tokens(turns), Counter(turn["outcome"] for turn in turns)
+    taken = [turn for turn in turns if turn["route"] != "summary"]
     statistics = next(agent for agent in async_loaded_agents(home) if agent.config.name == "Ada").statistics
     totals, costs = statistics.on_disk.totals, statistics.on_disk.costs
-    answered = Counter(turn.route for turn in taken if turn.end == "answered")
-    sums = {"prompt": sum(each.input for each in used), "cached": sum(each.cached for each in used)}
-    unknown = sum((price_usage(each) for each in tokens([turn for turn in turns if turn.cost is None])), Decimal())
-    known = sum((Decimal(turn.cost) for turn in turns if turn.cost is not None), Decimal())
+    answered = Counter(turn["route"] for turn in taken if turn["outcome"] == "answered")
+    unknown = sum((price_usage(each) for each in tokens([turn for turn in turns if turn["cost"] is None])), Decimal())
+    known = sum((Decimal(turn["cost"]) for turn in turns if turn["cost"] is not None), Decimal())
 
     assert len(taken) == TURNS
-    assert sum(len(turn.requests) for turn in turns) == traffic.request_count
-    assert sums == {name: traffic.usage[name] for name in sums}
-    assert sum(each.output for each in used) == traffic.usage["completion"]
-    assert sums["prompt"] == totals.input_tokens
-    assert sums["cached"] == totals.cached_input_tokens
-    assert sum(each.output for each in used) == totals.output_tokens
+    assert sum(turn["requests"] for turn in turns) == traffic.request_count
+    assert sum(len(turn["attempts"]) for turn in turns) == traffic.request_count
+    assert [add_up(used, name) for name in ("input", "cached", "output")] == [
+        traffic.usage[name] for name in ("prompt", "cached", "completion")
+    ]
+    assert add_up(used, "input") == totals.input_tokens == sum(turn["usage"]["input"] for turn in turns)
+    assert add_up(used, "cached") == totals.cached_input_tokens == sum(turn["usage"]["cached"] for turn in turns)
+    assert add_up(used, "output") == totals.output_tokens == sum(turn["usage"]["output"] for turn in turns)
     assert known == costs.known_total
     assert known + unknown == traffic.cost
-    assert sum(turn.cost is None for turn in turns) == costs.without_price
+    assert sum(turn["cost"] is None for turn in turns) == costs.without_price
     assert ends["cancelled"] == traffic.cancelled_count > 0
     assert memory_of(home).writer.counts.dropped == memory_of(home).writer.counts.refused == 0
-    assert {"local", "model", "fallback", "summary"} <= {turn.route for turn in turns}
+    assert {"local", "model", "fallback", "summary"} <= {turn["route"] for turn in turns}
     assert totals.turns_local == answered["local"] > 0
     assert totals.turns_fallback == answered["fallback"] > 0
     assert totals.turns_model == answered["model"] + answered["fallback"]
-    assert totals.turns_failed == sum(turn.end == "error" for turn in taken) > 0
-    assert totals.tool_calls == sum(len(each.called) for turn in taken for each in turn.requests) > 0
+    assert totals.turns_failed == sum(turn["outcome"] == "error" for turn in taken) > 0
+    assert totals.tool_calls == sum(len(each["tools"]) for turn in taken for each in turn["attempts"]) > 0

@@ -242,10 +242,10 @@ async def test_request_is_counted_and_recorded_without_text(
     await settle(home)
     await flush_store(home)
 
-    (record,) = [each for each in await recorded_turns(home) if each.route == "search_words"]
-    assert (record.end, [each.purpose for each in record.requests]) == ("answered", ["search_words"])
-    assert record.words is None
-    assert "fuse" not in json.dumps([str(each.sent) for each in record.requests])
+    (record,) = [each for each in await recorded_turns(home) if each["route"] == "search_words"]
+    assert (record["outcome"], [each["purpose"] for each in record["attempts"]]) == ("answered", ["search_words"])
+    assert not record["has_text"]
+    assert "fuse" not in json.dumps(record)
     assert agent.statistics.as_dict()["requests"] == 2
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, suppress
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 import json
 from pathlib import Path
@@ -16,8 +15,8 @@ import probatio
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry, MockUser
 
-from custom_components.windowed_conversation.memory import CallRecord, FailureRecord, TurnRecord
-from tests.memory.recorded import SYSTEM, record, request, whole
+from custom_components.windowed_conversation.record import TurnRecord
+from tests.record.recorded import SYSTEM, TOOLS, record, request, whole, writes
 
 from .actions import act
 from .conftest import AGENT, SetUpFn, flush_store
@@ -49,18 +48,20 @@ def agent_id(entry: MockConfigEntry) -> str:
 @pytest.fixture
 async def turn_records(home: HomeAssistant, agent_id: str, people: People) -> list[TurnRecord]:
     """Record a turn of Ada's, of Grace's and of an unknown speaker with texts, and an earlier turn without texts."""
-    at, answered = NIGHT.timestamp(), {"agent": agent_id, "answered_by": agent_id, "failures": ()}
+    at, answered = NIGHT.timestamp(), {"agent": agent_id, "answered_by": agent_id, "failures": []}
     turns = [
-        replace(record(0, **answered), at=at - 60, route="local", reason="local_match", requests=(), tools=()),
-        replace(whole(1, "feed the ibis", **answered), at=at),
-        replace(whole(2, "feed the heron", **answered), at=at + 60, person=people.grace.user_id),
-        replace(
-            whole(3, "feed the pelican", **answered),
-            at=at + 120,
+        record(0, **answered, time=at - 60, route="local", reason="local_match", attempts=[], tools=[]),
+        whole(1, "feed the ibis", **answered, time=at),
+        whole(2, "feed the heron", **answered, time=at + 60, person=people.grace.user_id),
+        whole(
+            3,
+            "feed the pelican",
+            **answered,
+            time=at + 120,
             person=people.ada.user_id,
             device=add_satellite(home, "Garage satellite"),
             cost="0.0012",
-            conversation="adas",
+            conversation_id="adas",
         ),
     ]
     await keep(home, *turns)
@@ -75,8 +76,7 @@ def open_turn(get_agent, entry: MockConfigEntry) -> Callable[[], AbstractAsyncCo
 
 async def keep(home: HomeAssistant, *turns: TurnRecord) -> None:
     """Add turns to the record and write them to disk."""
-    for turn in turns:
-        memory_of(home).writer.put(turn)
+    memory_of(home).writer.put(*writes(*turns))
     await flush_store(home)
 
 
@@ -165,7 +165,7 @@ async def test_request_is_returned_as_it_was_sent_if_its_number_is_given(
 
     assert turn["sent"] == {
         "system": SYSTEM,
-        "tools": [{"name": "HassTurnOn"}],
+        "tools": TOOLS,
         "messages": [{"role": "user", "content": "feed the pelican"}],
         "omitted_messages": 0,
     }
@@ -215,18 +215,20 @@ async def test_pages_of_the_list_hold_every_turn_once(home: HomeAssistant, turn_
 
 
 async def test_error_has_the_name_that_automations_know(home: HomeAssistant, turn_records, agent_id: str) -> None:
-    failures = (FailureRecord("conversation.other", "RateLimited"), FailureRecord(agent_id, "SomethingNew"))
-    failed = record(9, agent=agent_id, end="error", error="Unavailable", message="no route", failures=failures)
-    await keep(home, failed)
+    failures = [{"agent": "conversation.other", "error": "rate_limited"}, {"agent": agent_id, "error": "unexpected"}]
+    await keep(
+        home,
+        record(9, agent=agent_id, outcome="error", error="unavailable", message="no route", failures=failures),
+    )
 
     (turn,) = (await act(home, "list_turns", outcome="error"))["turns"]
 
-    assert (turn["turn_id"], turn["outcome"], turn["error"]) == (failed.id, "error", "unavailable")
+    assert (turn["turn_id"], turn["outcome"], turn["error"]) == ("turn-0009", "error", "unavailable")
     assert turn["failures"] == [
         {"agent": "conversation.other", "error": "rate_limited"},
         {"agent": AGENT, "error": "unexpected"},
     ]
-    assert (await act(home, "get_turn", turn_id=failed.id))["message"] == "no route"
+    assert (await act(home, "get_turn", turn_id="turn-0009"))["message"] == "no route"
 
 
 VISIBLE_TURNS = {
@@ -300,7 +302,7 @@ async def test_turns_of_an_agent_are_for_those_who_may_read_it(
     home: HomeAssistant, turn_records, set_up: SetUpFn
 ) -> None:
     other = await set_up()
-    await keep(home, replace(whole(5, "the other one"), agent=next(iter(other.subentries))))
+    await keep(home, whole(5, "the other one", agent=next(iter(other.subentries))))
     limited = MockUser(name="Leo").add_to_hass(home)
     limited.mock_policy({"entities": {"entity_ids": {AGENT: {"read": True}}}})
     context = Context(user_id=limited.id)
@@ -356,13 +358,11 @@ async def test_impossible_field_is_refused(
 
 
 async def test_response_is_bounded_and_says_what_is_missing(home: HomeAssistant, turn_records, agent_id: str) -> None:
-    long = whole(7, "feed everybody", agent=agent_id)
-    calls = (CallRecord("HassTurnOn", json.dumps({"name": "x" * 20_000}), "y" * 20_000),) * 200
+    calls = [{"name": "HassTurnOn", "arguments": {"name": "x" * 20_000}, "result": "y" * 20_000}] * 200
     sent = request(*("z" * 300_000 for _ in range(5)))
-    words = replace(long.words, calls=calls)
-    await keep(home, replace(long, words=words, requests=(sent,)))
+    await keep(home, whole(7, "feed everybody", agent=agent_id, tool_calls=calls, attempts=[sent]))
 
-    turn = await act(home, "get_turn", turn_id=long.id, request=1)
+    turn = await act(home, "get_turn", turn_id="turn-0007", request=1)
 
     assert len(turn["tool_calls"]) == 100
     assert {len(each["arguments"]) for each in turn["tool_calls"]} == {10_001}
@@ -379,7 +379,7 @@ async def test_every_turn_is_exported_to_a_private_file(
     assert done == {"filename": str(file), "written": 4}
     text = await read_file(home, file)
     lines = [json.loads(line) for line in text.splitlines()]
-    assert [line["id"] for line in lines if line["kind"] == "turn_record"] == ALL_TURN_IDS
+    assert [line["turn_id"] for line in lines] == ALL_TURN_IDS
     assert {word for word in WORDS if word in text} == set(WORDS)
     assert stat.S_IMODE((await home.async_add_executor_job(file.stat)).st_mode) == 0o600
 

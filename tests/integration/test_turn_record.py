@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-import json
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,12 @@ from custom_components.windowed_conversation.const import (
     PROVIDER_NONE,
     RecordLevel,
 )
-from custom_components.windowed_conversation.memory import TurnListQuery, TurnRecord, calculate_fingerprint
+from custom_components.windowed_conversation.record import (
+    RecordedTurns,
+    TurnListQuery,
+    TurnRecord,
+    calculate_fingerprint,
+)
 from demo.model_server import ModelServer, call, words
 
 from .actions import act
@@ -62,17 +66,19 @@ async def test_a_turn_of_the_model_leaves_its_figures(
     await say("switch on the kitchen light")
 
     (turn,) = await turns()
-    agent, (first, second) = get_agent(entry), turn.requests
-    assert (turn.agent, turn.entity_id, turn.conversation) == (agent.id, AGENT, "test")
-    assert (turn.route, turn.end, turn.error, turn.answered_by) == ("model", "answered", None, agent.id)
-    assert (turn.level, turn.words, turn.tools) == ("statistics", None, ("intent__HassTurnOn",))
-    assert (first.called, first.finish) == (("intent__HassTurnOn",), "tool_calls")
-    assert (second.called, second.finish) == ((), "stop")
-    assert first.usage is not None
-    assert first.usage.input == model_server.requests[0].usage["prompt"]
-    assert first.prompt == calculate_fingerprint(model_server.requests[0].body["messages"][0]["content"])
-    assert (first.tools, first.sent) == (second.tools, None)
-    assert 0 <= first.began <= second.began <= turn.duration
+    agent, (first, second) = get_agent(entry), turn["attempts"]
+    assert (turn["agent"], turn["entity_id"], turn["conversation_id"]) == (agent.id, AGENT, "test")
+    assert (turn["route"], turn["outcome"], turn["error"], turn["answered_by"]) == ("model", "answered", None, agent.id)
+    assert (turn["has_text"], "said" in turn, turn["tools"]) == (False, False, ["intent__HassTurnOn"])
+    assert (first["tools"], first["finish"]) == (["intent__HassTurnOn"], "tool_calls")
+    assert (second["tools"], second["finish"]) == ([], "stop")
+    assert first["usage"] is not None
+    assert first["usage"]["input"] == model_server.requests[0].usage["prompt"]
+    assert turn["usage"]["input"] == sum(request.usage["prompt"] for request in model_server.requests)
+    assert turn["requests"] == 2
+    assert first["prompt"] == calculate_fingerprint(model_server.requests[0].body["messages"][0]["content"])
+    assert (first["tool_list"], "sent" in first) == (second["tool_list"], False)
+    assert 0 <= first["began"] <= second["began"] <= turn["duration"]
 
 
 async def test_tool_call_that_failed_is_a_figure_of_the_turn_its_event_its_trace_and_a_total(
@@ -86,8 +92,8 @@ async def test_tool_call_that_failed_is_a_figure_of_the_turn_its_event_its_trace
     await say("switch on the kitchen light")
 
     failed, done = await turns()
-    assert (failed.end, failed.tools, failed.failed_tool_calls) == ("answered", ("intent__HassTurnOn",), 1)
-    assert (done.tools, done.failed_tool_calls) == (("intent__HassTurnOn",), 0)
+    assert (failed["outcome"], failed["tools"], failed["failed_tool_calls"]) == ("answered", ["intent__HassTurnOn"], 1)
+    assert (done["tools"], done["failed_tool_calls"]) == (["intent__HassTurnOn"], 0)
     assert [(each.data["tool_calls"], each.data["failed_tool_calls"]) for each in events] == [(1, 1), (1, 0)]
     traced = [event.data or {} for trace in async_get_traces()[-2:] for event in trace._events]
     assert [each["failed_tool_calls"] for each in traced if "failed_tool_calls" in each] == [1, 0]
@@ -99,7 +105,9 @@ async def test_figures_hold_no_word(home: HomeAssistant, entry: Any, say: SayFn,
 
     await turns()
     lines: list[str] = []
-    lines = await memory_of(home).async_read(lambda memory: list(memory.turn_records.export(TurnListQuery())), lines)
+    lines = await memory_of(home).async_read(
+        lambda memory: list(RecordedTurns(memory.database).export(TurnListQuery())), lines
+    )
     assert len(lines) == 1
     assert SECRET not in lines[0]
 
@@ -112,20 +120,18 @@ async def test_whole_turn_has_what_was_said_sent_and_done(
     await say("switch on the kitchen light")
 
     _, turn = await turns()
-    assert turn.words is not None
-    assert turn.words.said == "switch on the kitchen light"
-    assert turn.words.answer.strip()
-    (called,) = turn.words.calls
-    assert (called.name, json.loads(called.arguments)) == ("intent__HassTurnOn", {"name": "kitchen light"})
-    assert called.result == model_server.requests[-1].body["messages"][-1]["content"]
-    for request, sent in zip(turn.requests, model_server.requests[-2:], strict=True):
-        assert request.sent is not None
+    assert turn["said"] == "switch on the kitchen light"
+    assert turn["answer"].strip()
+    (called,) = turn["tool_calls"]
+    assert (called["name"], called["arguments"]) == ("intent__HassTurnOn", {"name": "kitchen light"})
+    assert called["result"] == model_server.requests[-1].body["messages"][-1]["content"]
+    for attempt, sent in zip(turn["attempts"], model_server.requests[-2:], strict=True):
         system, *messages = sent.body["messages"]
-        assert request.sent.system == system["content"]
-        assert [json.loads(each).get("content", "") for each in request.sent.messages] == [
+        assert attempt["sent"]["system"] == system["content"]
+        assert [each.get("content", "") for each in attempt["sent"]["messages"]] == [
             message.get("content") or "" for message in messages
         ]
-        assert [each["name"] for each in json.loads(request.sent.tools)] == [
+        assert [each["name"] for each in attempt["sent"]["tools"]] == [
             each["function"]["name"] for each in sent.body["tools"]
         ]
 
@@ -134,9 +140,8 @@ async def test_local_turn_has_its_answer_and_costs_nothing(whole: Any, say: SayF
     await say("turn on the kitchen light")
 
     (turn,) = await turns()
-    assert (turn.route, turn.end, turn.requests, turn.cost) == ("local", "answered", (), "0")
-    assert turn.words is not None
-    assert (turn.words.said, turn.words.answer) == ("turn on the kitchen light", "Turned on the switch")
+    assert (turn["route"], turn["outcome"], turn["attempts"], turn["cost"]) == ("local", "answered", [], "0")
+    assert (turn["said"], turn["answer"]) == ("turn on the kitchen light", "Turned on the switch")
 
 
 @pytest.mark.parametrize(
@@ -149,7 +154,7 @@ async def test_record_depends_on_its_level_and_not_on_memory(
 
     await say("hello there")
 
-    assert [turn.end for turn in await turns()] == ends
+    assert [turn["outcome"] for turn in await turns()] == ends
 
 
 async def test_account_without_a_model_is_recorded(set_up: SetUpFn, say: SayFn, turns: Turns) -> None:
@@ -158,9 +163,9 @@ async def test_account_without_a_model_is_recorded(set_up: SetUpFn, say: SayFn, 
     await say("turn on the kitchen light")
     await say("why is the sky blue?")
 
-    assert [(turn.route, turn.end, turn.error) for turn in await turns()] == [
+    assert [(turn["route"], turn["outcome"], turn["error"]) for turn in await turns()] == [
         ("local", "answered", None),
-        ("local", "error", "LocalAnswerFailed"),
+        ("local", "error", "local_answer_failed"),
     ]
 
 
@@ -170,11 +175,11 @@ async def test_failure_says_which_error_it_was(entry: Any, say: SayFn, turns: Tu
     await say(f"hello {SECRET}")
 
     (turn,) = await turns()
-    assert (turn.end, turn.error, turn.answered_by) == ("error", "Unavailable", None)
-    assert turn.message
-    assert SECRET not in turn.message
-    assert [(request.end, request.error, request.usage) for request in turn.requests] == [
-        ("error", "Unavailable", None)
+    assert (turn["outcome"], turn["error"], turn["answered_by"]) == ("error", "unavailable", None)
+    assert turn["message"]
+    assert SECRET not in turn["message"]
+    assert [(attempt["outcome"], attempt["error"], attempt["usage"]) for attempt in turn["attempts"]] == [
+        ("error", "unavailable", None)
     ]
 
 
@@ -190,8 +195,8 @@ async def test_cancelled_turn_is_recorded(
     get_agent(entry).notify_listeners()
 
     (recorded,) = await turns()
-    assert (recorded.end, recorded.error) == ("cancelled", "CancelledError")
-    assert [request.end for request in recorded.requests] == ["cancelled"]
+    assert (recorded["outcome"], recorded["error"]) == ("cancelled", None)
+    assert [(attempt["outcome"], attempt["error"]) for attempt in recorded["attempts"]] == [("cancelled", None)]
 
 
 async def test_fallback_names_both_agents(
@@ -204,11 +209,10 @@ async def test_fallback_names_both_agents(
     await say("hello there")
 
     (turn,) = await turns()
-    (failed,) = turn.failures
-    assert (turn.route, turn.end, turn.answered_by) == ("fallback", "answered", grace)
-    assert (failed.agent, failed.error) == (turn.agent, "Unavailable")
-    assert [(request.agent, request.end) for request in turn.requests] == [
-        (turn.agent, "error"),
+    assert (turn["route"], turn["outcome"], turn["answered_by"]) == ("fallback", "answered", grace)
+    assert turn["failures"] == [{"agent": turn["agent"], "error": "unavailable"}]
+    assert [(attempt["agent"], attempt["outcome"]) for attempt in turn["attempts"]] == [
+        (turn["agent"], "error"),
         (grace, "answered"),
     ]
 
@@ -225,12 +229,12 @@ async def test_summary_is_recorded_by_itself(
         await home.async_block_till_done(wait_background_tasks=True)
 
     found = await turns()
-    summary = next(turn for turn in found if turn.route == "summary")
-    before = next(turn for turn in found if turn.id == summary.cause)
-    assert (summary.reason, summary.end, summary.conversation) == ("trim", "answered", before.conversation)
-    assert [request.purpose for request in summary.requests] == ["summary"]
-    assert summary.words is not None
-    assert summary.words.answer
+    summary = next(turn for turn in found if turn["route"] == "summary")
+    before = next(turn for turn in found if turn["turn_id"] == summary["summarizes_turn"])
+    assert (summary["reason"], summary["outcome"]) == ("trim", "answered")
+    assert summary["conversation_id"] == before["conversation_id"]
+    assert [attempt["purpose"] for attempt in summary["attempts"]] == ["summary"]
+    assert summary["answer"]
 
 
 async def test_words_go_when_something_is_forgotten_that_was_told_before(
@@ -243,7 +247,7 @@ async def test_words_go_when_something_is_forgotten_that_was_told_before(
     await say(f"forget that the wifi password is {SECRET}")
 
     found = await turns()
-    assert {turn.level for turn in found} == {"statistics"}
+    assert {turn["has_text"] for turn in found} == {False}
     assert SECRET not in str(found)
     assert not await home.async_add_executor_job(_is_in_files, store_path, SECRET)
 
@@ -253,11 +257,11 @@ async def test_words_of_a_turn_that_failed_go_also_if_nothing_of_it_was_ever_rem
 ) -> None:
     model_server.fault("401", 1)
     await say(f"consider that the wifi password is {SECRET}")
-    assert SECRET in str((await turns())[0].words)
+    assert SECRET in (await turns())[0]["said"]
 
     await act(home, "forget", query=f"the wifi password is {SECRET}")
 
-    assert (await turns())[0].level == "statistics"
+    assert not (await turns())[0]["has_text"]
     assert not await home.async_add_executor_job(_is_in_files, store_path, SECRET)
 
 

@@ -325,17 +325,18 @@ def test_who_owns_something_is_known_until_it_is_forgotten(memory) -> None:
 
 @pytest.mark.parametrize("dry_run", [True, False])
 def test_others_forget_in_the_same_transaction_and_count_what_they_lose(path, dry_run) -> None:
-    def forget(connection, erasure, dry_run):
+    def forget(connection, erasure, lost, dry_run):
         connection.execute("DELETE FROM copy" if not dry_run else "SELECT 1")
-        return erasure.conditions.query == "tea"
+        return replace(lost, exchange_count=lost.exchange_count + (erasure.conditions.query == "tea"))
 
-    memory = Memory(path, ("en",), rooms=(Schema("CREATE TABLE IF NOT EXISTS copy (text TEXT)"),), companion=forget)
+    room = Schema("CREATE TABLE IF NOT EXISTS copy (text TEXT)")
+    memory = Memory(path, ("en",), rooms=(room,), companions=(forget, forget))
     with memory.database.write_transaction() as connection:
         connection.execute("INSERT INTO copy VALUES ('Tea at five')")
 
     forgotten = memory.forget(query="tea", dry_run=dry_run)
 
-    assert (forgotten.exchange_count, forgotten.has_memories) == (1, False)
+    assert (forgotten.exchange_count, forgotten.has_memories) == (2, False)
     with memory.database.read_transaction() as connection:
         assert connection.execute("SELECT count(*) FROM copy").fetchone() == (int(dry_run),)
     memory.close()

@@ -4,6 +4,7 @@ from contextlib import closing
 import sqlite3
 
 from custom_components.windowed_conversation.memory import Memory
+from custom_components.windowed_conversation.record import RECORD, forget_turns
 from custom_components.windowed_conversation.store import VALUE_TABLE, write_value
 from custom_components.windowed_conversation.turn.forgetting import CONVERSATIONS
 from custom_components.windowed_conversation.window import EstimatedCounter, Message, Window, WindowPolicy
@@ -15,7 +16,7 @@ PAGE = 4_096
 
 def opened(path):
     """Open the file with all rooms, as the agents do."""
-    return Memory(path, LANGUAGES, rooms=(CONVERSATIONS, VALUE_TABLE))
+    return Memory(path, LANGUAGES, rooms=(RECORD, CONVERSATIONS, VALUE_TABLE), companions=(forget_turns,))
 
 
 def conversation(*said, key="c1"):

@@ -1,13 +1,13 @@
 """Tests for damaged files: readable rows are used, and the others are set aside."""
 
 from contextlib import closing
-from dataclasses import replace
 import sqlite3
 from traceback import format_exception
 
 import pytest
 
-from custom_components.windowed_conversation.memory import PastSummary, TurnListQuery
+from custom_components.windowed_conversation.memory import PastSummary
+from custom_components.windowed_conversation.record import RecordedTurns, TurnListQuery, expire_turns
 from custom_components.windowed_conversation.store import (
     StoreUnavailable,
     delete_damaged_file,
@@ -16,7 +16,7 @@ from custom_components.windowed_conversation.store import (
     read_value,
 )
 from tests.memory.content import NOW, get_texts, indexed, insert_summary, read_all_files, stored, turn
-from tests.memory.recorded import request, whole
+from tests.record.recorded import request, whole, writes
 
 from .files import LANGUAGES, add_conversation, add_value, opened, overwrite_page, replace_bytes, rows
 
@@ -40,7 +40,7 @@ def full(path):
         memory.add_fact(f"FACT {name}")
         memory.add_turn(turn(f"TURN {name}"))
         insert_summary(memory, PastSummary("c1", NOW, NOW, f"SUMMARY {name}"))
-        memory.add([replace(whole(number, f"WORDS {name}"), requests=(request(f"CONTENT {name}"),))])
+        memory.add(writes(whole(number, f"WORDS {name}", attempts=[request(f"CONTENT {name}")])))
     add_conversation(memory, "EXCHANGE QUOKKA", "EXCHANGE WOMBAT")
     memory.close()
     return path
@@ -90,8 +90,9 @@ def test_what_is_left_beside_a_row_that_was_set_aside_is_still_read(full, table)
     memory = reindexed(full)
 
     assert {"FACT WOMBAT", "TURN WOMBAT", "SUMMARY WOMBAT"}.issubset(get_texts(memory.recall("wombat")))
-    assert [memory.turn_records.get_turn(f"turn-000{number}").id for number in range(2)] == ["turn-0000", "turn-0001"]
-    assert len(list(memory.turn_records.export(TurnListQuery()))) >= 5
+    turns = RecordedTurns(memory.database)
+    assert None not in [turns.get_turn(f"turn-000{number}") for number in range(2)]
+    assert len(list(turns.export(TurnListQuery()))) == 2
     assert memory.forget(query="wombat").is_erased
     memory.close()
 
@@ -106,7 +107,11 @@ def test_letters_that_are_none_stop_nothing_and_are_in_no_error(full, caplog) ->
 
     assert {fact.text for fact in memory.get_facts()} == {"\ufffdFACT QUOKKA", "\ufffdFACT WOMBAT"}
     assert list(memory.export())
-    assert memory.forget_expired({}, 0.0, NOW + 0.5).is_erased
+    assert (damaged := RecordedTurns(memory.database).get_turn("turn-0001")) is not None
+    assert [each["sent"]["messages"] for each in damaged["attempts"]] == [[]]
+    with memory.database.write_transaction() as connection:
+        expire_turns(connection, {}, 0.0, NOW + 0.5)
+    assert memory.forget_expired({}, 0.0).is_erased
     assert memory.forget(query="turn quokka").is_erased
     with pytest.raises(StoreUnavailable) as refused, memory.database.read_transaction() as connection:
         connection.execute("SELECT json_extract(text, '$[QUOKKA') FROM fact").fetchall()

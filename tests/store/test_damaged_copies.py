@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import replace
 import itertools
 import math
 import random
@@ -16,7 +15,7 @@ from custom_components.windowed_conversation.store import (
     schedule_deletion,
 )
 from tests.memory.content import NOW, insert_summary, turn
-from tests.memory.recorded import request, whole
+from tests.record.recorded import request, whole, writes
 
 from .files import add_conversation, add_value, opened
 
@@ -35,7 +34,7 @@ def content(tmp_path_factory):
         memory.add_fact(f"FACT {number} bread")
         memory.add_turn(turn(f"TURN {number} {'crumb ' * 20}"))
         insert_summary(memory, PastSummary("c1", NOW, NOW, f"SUMMARY {number}"))
-        memory.add([replace(whole(number, f"WORDS {number}"), requests=(request(f"CONTENT {number}"),))])
+        memory.add(writes(whole(number, f"WORDS {number}", attempts=[request(f"CONTENT {number}")])))
         add_value(memory, f"{number}", f"VALUE {number}")
     add_conversation(memory, *(f"EXCHANGE {number}" for number in range(10)))
     memory.close()

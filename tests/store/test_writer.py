@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from custom_components.windowed_conversation.memory import Memory, TurnCost, transfer
+from custom_components.windowed_conversation.memory import Memory, transfer
+from custom_components.windowed_conversation.record import RecordedTurns, store_turn_cost
 from custom_components.windowed_conversation.store import (
     StoreState,
     StoreUnavailable,
@@ -26,11 +27,11 @@ from custom_components.windowed_conversation.store import (
     writer as module,
 )
 from tests.memory.content import indexed, read_all_files, stored, turn
-from tests.memory.recorded import record, whole
+from tests.record.recorded import record, whole, write
 
 from .files import LANGUAGES, opened, replace_bytes
 
-_FOLDER = Path(file.__file__).parents[1]
+_FOLDER = Path(__file__).parents[2]
 _SAID = "bread"
 # Timeout in seconds, far longer than any operation here takes.
 _ENOUGH = 60
@@ -413,24 +414,24 @@ def test_a_call_fails_where_the_file_turns_out_to_be_damaged_at_the_end(make, pa
 def test_five_thousand_records_that_wait_are_written_before_it_is_closed(make, path) -> None:
     writer = make()
     for number in range(5_000):
-        writer.put(partial(whole, number, f"Hello {number % 7}"))
-        writer.put(TurnCost(f"turn-{number:04}", "0.25"))
+        writer.put(write(partial(whole, number, f"Hello {number % 7}")))
+        writer.put(WriteJob(partial(store_turn_cost, turn_id=f"turn-{number:04}", cost="0.25")))
 
     writer.start()
 
     assert writer.close(_ENOUGH)
     assert (recorded(path), writer.counts.queued, writer.counts.dropped) == (5_000, 0, 0)
     memory = opened(path)
-    assert memory.turn_records.get_turn("turn-4999") == whole(4_999, f"Hello {4_999 % 7}", cost="0.25")
+    assert RecordedTurns(memory.database).get_turn("turn-4999") == whole(4_999, f"Hello {4_999 % 7}", cost="0.25")
     memory.close()
 
 
 def test_a_record_that_cannot_be_made_is_counted_and_stops_nothing_else(make, path) -> None:
     writer = make()
-    writer.put(partial(record, 1))
-    writer.put(partial(record, 2, at="never"))
-    writer.put(partial(record, 4, nothing=0))
-    writer.put(partial(record, 3))
+    writer.put(write(partial(record, 1)))
+    writer.put(write(partial(record, 2, time="never")))
+    writer.put(write(partial(record)))
+    writer.put(write(partial(record, 3)))
     writer.start()
 
     assert writer.drain(_ENOUGH)
@@ -545,17 +546,22 @@ import sys
 
 sys.path.insert(0, sys.argv[1])
 
+import tests.without_home_assistant
+
+tests.without_home_assistant.pytest_configure()
+
 from functools import partial
 from pathlib import Path
-from memory import Memory, PastTurn, TurnRecord
-from store import StoreWriter
+from custom_components.windowed_conversation.memory import PastTurn
+from custom_components.windowed_conversation.store import StoreWriter
+from tests.record.recorded import record, writes
+from tests.store.files import opened
 
-writer = StoreWriter(Path(sys.argv[2]), partial(Memory, languages=("en", "de")))
+writer = StoreWriter(Path(sys.argv[2]), opened)
 writer.start()
 for number in range(1_000_000):
     turn = PastTurn("c1", float(number), f"bread number {number}", "butter " * 20)
-    record = TurnRecord(id=f"{number:07}{sys.argv[3]}", at=float(number), agent="a1", route="model", end="answered")
-    writer.put(turn, record)
+    writer.put(turn, *writes(record(number, turn_id=f"{number:07}{sys.argv[3]}")))
     # what a turn takes at least: until the next one comes, this one is written
     assert writer.drain(60)
     print(number, flush=True)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from custom_components.windowed_conversation.memory import LostRows, Memory, PastTurn, Summary, Tombstone, rows
+from custom_components.windowed_conversation.record import RECORD, forget_turns
 from custom_components.windowed_conversation.turn.context import InputStamp
 from custom_components.windowed_conversation.turn.forgetting import (
     CONVERSATIONS,
@@ -29,7 +30,7 @@ from custom_components.windowed_conversation.window.codecs.snapshot import (
 from custom_components.windowed_conversation.window.exchange import Snapshot
 from custom_components.windowed_conversation.window.messages import SUMMARY
 from custom_components.windowed_conversation.window.summary import QUESTION
-from tests.memory.recorded import whole
+from tests.record.recorded import whole, writes
 
 SHARED_KEY = str(WindowKey("mine"))
 ANNA_KEY, BEN_KEY = (str(WindowKey("mine", person)) for person in ("anna", "ben"))
@@ -63,7 +64,8 @@ class Store:
 
     def __init__(self, path: Path) -> None:
         self.conversations = ConversationForgetting()
-        self.memory = Memory(path, ("en",), rooms=(CONVERSATIONS,), companion=self.conversations.forget)
+        companions = (forget_turns, self.conversations.forget)
+        self.memory = Memory(path, ("en",), rooms=(RECORD, CONVERSATIONS), companions=companions)
         self.losses: list[ForgottenExchanges] = []
         self.fact_ids: list[int] = []
 
@@ -129,7 +131,7 @@ def test_what_forget_loses(store: Store) -> None:
     store.memory.add(
         [Summary("kitchen", 100.0, 101.0, ("The key lies under the pot",), "Of a hiding place.", "", "other", "anna")]
     )
-    store.memory.add([whole(50, "Where is the key?", person="anna")])
+    store.memory.add(writes(whole(50, "Where is the key?", person="anna")))
     store.add_fact("The key lies under the red pot", conversation="kitchen")
     store.add_fact("The key lies under the mat", at=90.0)
     store.memory.add_fact("The key lies under the tree", replaces=store.fact_ids[0], at=400.0)

@@ -1,30 +1,32 @@
 """The record of a turn or a summary, most of which the writer thread builds."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from copy import copy
+from dataclasses import asdict
 from decimal import Decimal
 from functools import lru_cache, partial
-import json
 import sys
 import time
+from typing import Any, NamedTuple
 
 from homeassistant.core import callback
 
 from ..bridge.chat_log import WEB_SEARCH_TOOL
+from ..bridge.errors import ERROR_KEY_BY_CLASS_NAME, get_error_key
+from ..bridge.turn_report import build_waterfall
 from ..const import RecordLevel
-from ..memory import (
-    CallRecord,
-    FailureRecord,
-    RequestContent,
-    RequestRecord,
-    TokenUsage,
-    ToolRunRecord,
-    TurnCost,
-    TurnRecord,
-    TurnText,
-    calculate_fingerprint,
-)
 from ..providers import Request, ToolSchema, Usage
+from ..record import (
+    EMPTY_TURN,
+    AttemptRecord,
+    ToolCallText,
+    TurnRecord,
+    calculate_fingerprint,
+    encode_json,
+    store_turn,
+    store_turn_cost,
+)
+from ..store import WriteJob
 from ..turn.attempts import Attempt, AttemptResult, get_attempt_result
 from ..window import Message, Role
 from .agent import Agent
@@ -34,61 +36,59 @@ from .reload_state import RecentTurn, SentContext
 from .store import async_get_store
 from .turn_log import log_requests
 
-# A model may call any number of tools at once.
-_MAX_TOOL_RUNS = 100
 
-_encode_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str).encode
+class TurnText(NamedTuple):
+    """The text of a turn, with the tool calls that its requests do not have."""
+
+    said: str
+    answer: str
+    tool_calls: tuple[ToolCallText, ...] = ()
 
 
 @callback
 def async_record_turn(agent: Agent, turn: ConversationTurn) -> None:
     """Keep a turn in working memory, and pass its record to the writer thread."""
     state, speaker = turn.state, turn.speaker
-    error = state.error or state.interruption
-    record = TurnRecord(
-        id=turn.id,
-        at=turn.started_at,
-        agent=agent.id,
-        route=state.decision.route,
-        end=state.result.value,
-        reason=state.decision.reason,
-        conversation=turn.window.conversation_id,
-        person=speaker.person,
-        device=speaker.device,
-        entity_id=turn.entity_id,
-        error=type(error).__name__ if error else None,
-        message=str(state.error) if state.error else None,
-        answered_by=state.answered_by,
-        failures=tuple([FailureRecord(each.agent, type(each.error).__name__) for each in state.failures]),
-        recognition=state.recognition_seconds,
-        first_token=state.first_token_seconds,
-        duration=state.duration_seconds,
-        tool_runs=tuple(
-            [
-                ToolRunRecord(each.name, each.started_at - state.started_at, each.ended_at - each.started_at)
-                for each in state.tool_runs[:_MAX_TOOL_RUNS]
-            ]
-        ),
-        failed_tool_calls=state.failed_tool_calls,
+    error = None if state.result is AttemptResult.CANCELLED else state.error or state.interruption
+    statistics: TurnRecord = {
+        **EMPTY_TURN,
+        "turn_id": turn.id,
+        "time": turn.started_at,
+        "agent": agent.id,
+        "entity_id": turn.entity_id,
+        "conversation_id": turn.window.conversation_id,
+        "person": speaker.person,
+        "device": speaker.device,
+        "route": state.decision.route,
+        "reason": state.decision.reason,
+        "outcome": state.result,
+        "error": get_error_key(error) if error else None,
+        "message": str(state.error) if state.error else None,
+        "answered_by": state.answered_by,
+        "failures": [{"agent": each.agent, "error": get_error_key(each.error)} for each in state.failures],
+        "failed_tool_calls": state.failed_tool_calls,
         # a turn without requests costs nothing
-        cost="0" if state.last_agent_id is None else None,
-    )
+        "cost": "0" if state.last_agent_id is None else None,
+        "time_to_first_token": state.first_token_seconds,
+        "duration": state.duration_seconds,
+        "waterfall": build_waterfall(state.started_at, state.attempts, state.tool_runs, state.recognition_seconds),
+    }
     speech = state.sent_text or (turn.intents.answer_text if turn.intents else "")
-    searches: tuple[CallRecord, ...] = ()
+    searches: tuple[ToolCallText, ...] = ()
     if state.sources:
         # like a tool's result, sources are part of the text, which is forgotten earlier than the statistics
-        found = _encode_json({"sources": [asdict(source) for source in state.sources]})
-        searches = (CallRecord(WEB_SEARCH_TOOL, "{}", found),)
-    words, attempts = TurnText(speaker.text, speech, searches), tuple(state.attempts)
-    outline = partial(complete_record, record, attempts, state.started_at, None)
-    complete = partial(complete_record, record, attempts, state.started_at, words)
+        sources = encode_json({"sources": [asdict(source) for source in state.sources]})
+        searches = ({"name": WEB_SEARCH_TOOL, "arguments": {}, "result": sources},)
+    text, attempts = TurnText(speaker.text, speech, searches), tuple(state.attempts)
+    outline = partial(build_turn_record, statistics, attempts, state.started_at, None)
+    complete = partial(build_turn_record, statistics, attempts, state.started_at, text)
     if state.files or state.pictures:
         # the text of the requests is kept instead of the requests, which hold the pictures
-        outline, complete, attempts = partial(replace, outline()), partial(replace, complete()), ()
+        outline, complete, attempts = partial(copy, outline()), partial(copy, complete()), ()
     live_tokens = state.context.tokens if state.context is not None else 0
     context = turn.live_context.sent if turn.live_context is not None else SentContext()
-    agent.state.recent_turns.append(RecentTurn(record, speaker, outline, complete, context, attempts, live_tokens))
-    async_store_record(agent, record, state.attempts, state.started_at, words)
+    agent.state.recent_turns.append(RecentTurn(statistics, speaker, outline, complete, context, attempts, live_tokens))
+    _async_store_turn(agent, statistics, state.attempts, state.started_at, text)
 
 
 @callback
@@ -96,104 +96,118 @@ def async_record_cost(agent: Agent, turn: str, cost: Decimal | None) -> None:
     """Add the cost of a turn or a summary to its record, which is already stored by then."""
     store = async_get_store(agent.hass)
     for recent in agent.state.recent_turns:
-        if recent.record.id == turn:
+        if recent.record["turn_id"] == turn:
             recent.cost = None if cost is None else str(cost)
     if cost is not None and store is not None and agent.config.record is not RecordLevel.OFF:
-        store.async_queue_record(TurnCost(turn, str(cost)))
+        store.async_queue_record(WriteJob(partial(store_turn_cost, turn_id=turn, cost=str(cost))))
 
 
 @callback
 def async_record_background(
     agent: Agent,
-    record: TurnRecord,
+    statistics: TurnRecord,
     attempts: Sequence[Attempt],
     started: float,
     *,
-    words: TurnText | None = None,
+    text: TurnText | None = None,
 ) -> Usage:
     """Count, price and record requests outside of turns, even if an exception is ending them. Return their usage.
 
     `started` is the start of the requests in seconds on the monotonic clock.
     """
     error = sys.exception()
-    record = replace(
-        record,
-        end=get_attempt_result(error).value,
-        error=type(error).__name__ if error else None,
-        answered_by=None if error else agent.id,
-        duration=time.monotonic() - started,
-    )
+    result = get_attempt_result(error)
+    statistics = {
+        **statistics,
+        "agent": agent.id,
+        "outcome": result,
+        "error": get_error_key(error) if result is AttemptResult.ERROR and error else None,
+        "answered_by": None if error else agent.id,
+        "duration": time.monotonic() - started,
+        "waterfall": build_waterfall(started, attempts),
+    }
     billed = [each.billed_request for each in attempts if each.billed_request is not None]
     usage = sum((each.usage for each in billed), Usage())
     if agent.entry.runtime_data.server is not None and AttemptResult.ANSWERED in [each.result for each in attempts]:
         agent.entry.runtime_data.server.on_answered(agent.id)
     agent.statistics.on_summary(len(attempts), usage)
-    log_requests(record.id, attempts)
-    async_store_record(agent, record, attempts, started, words)
-    async_price_summary(agent, billed, partial(async_record_cost, agent, record.id))
+    log_requests(statistics["turn_id"], attempts)
+    _async_store_turn(agent, statistics, attempts, started, text)
+    async_price_summary(agent, billed, partial(async_record_cost, agent, statistics["turn_id"]))
     agent.notify_listeners()
     return usage
 
 
 @callback
-def async_store_record(
-    agent: Agent, record: TurnRecord, attempts: Sequence[Attempt], started: float, words: TurnText | None
+def _async_store_turn(
+    agent: Agent, statistics: TurnRecord, attempts: Sequence[Attempt], started: float, text: TurnText | None
 ) -> None:
-    """Pass a record to the writer thread, with the content that the agent's record level allows, if `words` is given.
+    """Pass a record to the writer thread, with the text that the agent's record level allows, if it is given.
 
     `started` is the start of the turn or the summary, in seconds on the monotonic clock.
     """
     store, level = async_get_store(agent.hass), agent.config.record
     if store is None or level is RecordLevel.OFF:
         return
-    stored_words = words if level is RecordLevel.FULL and not store.predates_forgetting(record.at) else None
-    store.async_queue_record(partial(complete_record, record, tuple(attempts), started, stored_words))
+    stored_text = text if level is RecordLevel.FULL and not store.predates_forgetting(statistics["time"]) else None
+    build = partial(build_turn_record, statistics, tuple(attempts), started, stored_text)
+    store.async_queue_record(WriteJob(partial(store_turn, build=build)))
 
 
-def complete_record(
-    record: TurnRecord, attempts: Sequence[Attempt], started: float, words: TurnText | None
+def build_turn_record(
+    statistics: TurnRecord, attempts: Sequence[Attempt], started: float, text: TurnText | None
 ) -> TurnRecord:
-    """Return a record completed with its requests and, if `words` is given, the text with all tool calls.
+    """Return a record completed with its requests and, if `text` is given, the text with all tool calls.
 
     `started` is the start of the turn, in seconds on the monotonic clock.
     """
-    requests = tuple([_build_request_record(each, started, has_text=words is not None) for each in attempts])
-    tools = tuple(dict.fromkeys([name for each in requests for name in each.called]))
-    record = replace(record, requests=requests, tools=tools)
-    if words is None:
+    requests = [_build_attempt_record(each, started, has_text=text is not None) for each in attempts]
+    usage = sum((each.billed_request.usage for each in attempts if each.billed_request), Usage())
+    record: TurnRecord = {
+        **statistics,
+        "tools": [*dict.fromkeys(name for each in requests for name in each["tools"])],
+        "requests": len(requests),
+        "usage": asdict(usage),
+        "attempts": requests,
+    }
+    if text is None:
         return record
-    return replace(record, level="full", words=replace(words, calls=(*_build_call_records(attempts), *words.calls)))
+    calls = [*_build_tool_calls(attempts), *text.tool_calls]
+    return {**record, "has_text": True, "said": text.said, "answer": text.answer, "tool_calls": calls}
 
 
-def _build_request_record(attempt: Attempt, started: float, *, has_text: bool) -> RequestRecord:
+def _build_attempt_record(attempt: Attempt, started: float, *, has_text: bool) -> AttemptRecord:
     request, system, messages = attempt.request, "", attempt.request.messages
     if messages and messages[0].role is Role.SYSTEM:
         system, messages = messages[0].content, messages[1:]
-    tools, names = _encode_tools(request.tools), {tool.name for tool in request.tools}
-    return RequestRecord(
-        agent=attempt.model.agent_id,
-        provider=attempt.model.provider.name,
-        model=request.model,
-        end=attempt.result.value,
-        purpose=attempt.purpose,
-        began=max(0.0, attempt.started_at - started),
-        duration=attempt.ended_at - attempt.started_at,
-        first_byte=attempt.first_byte_seconds,
-        first_token=attempt.first_token_seconds,
-        parameters=_encode_parameters(request),
-        prompt=calculate_fingerprint(system) if system else None,
-        tools=_cached_fingerprint(tools) if request.tools else None,
+    names, is_error = {tool.name for tool in request.tools}, attempt.result is AttemptResult.ERROR
+    record: AttemptRecord = {
+        "purpose": attempt.purpose,
+        "agent": attempt.model.agent_id,
+        "provider": attempt.model.provider.name,
+        "model": request.model,
+        "outcome": attempt.result,
+        "error": ERROR_KEY_BY_CLASS_NAME.get(attempt.error_name or "", "unexpected") if is_error else None,
+        "finish": attempt.finish_reason,
+        "began": max(0.0, attempt.started_at - started),
+        "time_to_first_byte": attempt.first_byte_seconds,
+        "time_to_first_token": attempt.first_token_seconds,
+        "duration": attempt.ended_at - attempt.started_at,
+        "parameters": _build_parameters(request),
+        "prompt": calculate_fingerprint(system) if system else None,
+        "tool_list": _calculate_tools_fingerprint(request.tools) if request.tools else None,
         # the name of a tool that was not offered is text invented by the model, so it is not recorded
-        called=tuple([call.name if call.name in names else "unknown" for call in attempt.tool_calls]),
-        error=attempt.error_name,
-        finish=attempt.finish_reason,
-        usage=TokenUsage(**asdict(attempt.billed_request.usage)) if attempt.billed_request else None,
-        sent=RequestContent(system, tools, tuple(map(_encode_message, messages))) if has_text else None,
-    )
+        "tools": [call.name if call.name in names else "unknown" for call in attempt.tool_calls],
+        "usage": asdict(attempt.billed_request.usage) if attempt.billed_request else None,
+    }
+    if has_text:
+        tools = [_build_tool(each) for each in request.tools]
+        record["sent"] = {"system": system, "tools": tools, "messages": [_build_message(each) for each in messages]}
+    return record
 
 
-def _encode_message(message: Message) -> str:
-    """Return a message as JSON, without the provider's residue and without the data of attachments."""
+def _build_message(message: Message) -> dict[str, Any]:
+    """Return a message without the provider's residue and without the data of attachments."""
     fields = {
         "role": message.role,
         "content": message.content,
@@ -206,10 +220,10 @@ def _encode_message(message: Message) -> str:
             {"mime_type": each.mime_type, "name": each.name, "bytes": len(each.data)} for each in message.attachments
         ],
     }
-    return _encode_json({name: value for name, value in fields.items() if value not in (None, [])})
+    return {name: value for name, value in fields.items() if value not in (None, [])}
 
 
-def _encode_parameters(request: Request) -> str:
+def _build_parameters(request: Request) -> dict[str, Any]:
     settings = request.settings
     parameters = {
         "effort": settings.effort,
@@ -219,19 +233,19 @@ def _encode_parameters(request: Request) -> str:
         "max_answer_tokens": request.answer_limit,
         "may_call": None if request.may_call else False,
     }
-    return _encode_json({name: value for name, value in parameters.items() if value is not None})
+    return {name: value for name, value in parameters.items() if value is not None}
 
 
-def _build_call_records(attempts: Sequence[Attempt]) -> tuple[CallRecord, ...]:
+def _build_tool_calls(attempts: Sequence[Attempt]) -> list[ToolCallText]:
     """Return the tool calls of a turn, with their results as sent in the requests that followed."""
     results: dict[str | None, str] = {}
     for attempt in attempts:
         results.update(_find_tool_results(attempt.request.messages))
-    return tuple(
-        CallRecord(call.name, _encode_json(dict(call.arguments)), results.get(call.id))
+    return [
+        {"name": call.name, "arguments": dict(call.arguments), "result": results.get(call.id)}
         for attempt in attempts
         for call in attempt.tool_calls
-    )
+    ]
 
 
 def _find_tool_results(messages: Sequence[Message]) -> Mapping[str | None, str]:
@@ -245,12 +259,11 @@ def _find_tool_results(messages: Sequence[Message]) -> Mapping[str | None, str]:
     return found
 
 
+def _build_tool(tool: ToolSchema) -> dict[str, Any]:
+    return {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
+
+
 # A small cache is enough: the few tool lists rarely change, but take long to serialize.
 @lru_cache(maxsize=16)
-def _encode_tools(tools: tuple[ToolSchema, ...]) -> str:
-    return _encode_json(
-        [{"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)} for tool in tools]
-    )
-
-
-_cached_fingerprint = lru_cache(maxsize=16)(calculate_fingerprint)
+def _calculate_tools_fingerprint(tools: tuple[ToolSchema, ...]) -> str:
+    return calculate_fingerprint(encode_json([_build_tool(each) for each in tools]))

@@ -11,7 +11,7 @@ from homeassistant.util.hass_dict import HassKey
 from ..bridge.account import ServerCache
 from ..bridge.calibration import ModelCalibrations, async_get_exact_counter
 from ..const import DOMAIN
-from ..memory import TurnRecord
+from ..record import TurnRecord
 from ..turn.attempts import Attempt
 from ..turn.recall import PromptFacts, RecalledLines
 from ..turn.speaker import Speaker
@@ -79,7 +79,7 @@ class AgentState:
 
     def drop_recent_turns(self, conversation: str) -> None:
         """Drop the turns of a conversation from working memory."""
-        others = [recent for recent in self.recent_turns if recent.record.conversation != conversation]
+        others = [recent for recent in self.recent_turns if recent.record["conversation_id"] != conversation]
         self.recent_turns.clear()
         self.recent_turns.extend(others)
 
@@ -159,9 +159,9 @@ def async_find_recent_turns(hass: HomeAssistant) -> list[RecentTurn]:
         recent
         for state in async_agent_states(hass).values()
         for recent in state.recent_turns
-        if store is not None and not store.predates_forgetting(recent.record.at)
+        if store is not None and not store.predates_forgetting(recent.record["time"])
     ]
-    return sorted(found, key=lambda recent: recent.record.id, reverse=True)
+    return sorted(found, key=lambda recent: recent.record["turn_id"], reverse=True)
 
 
 @callback

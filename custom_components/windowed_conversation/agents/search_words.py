@@ -13,8 +13,9 @@ from homeassistant.helpers.event import async_call_later
 
 from ..bridge.errors import log_fault
 from ..bridge.memory_tools import async_get_home_languages
-from ..memory import Fact, MemoryUnavailable, TurnRecord, base_language
+from ..memory import Fact, MemoryUnavailable, base_language
 from ..providers import ProviderError
+from ..record import EMPTY_TURN, TurnRecord
 from ..turn.attempts import Attempt
 from ..turn.errors import TurnError
 from ..turn.model import Model, Question
@@ -122,5 +123,5 @@ async def _async_request(agent: Agent, question: Question, facts: list[str], spo
     try:
         return await ask_for_search_words(question, facts, languages, agent.config.limits, attempts.append)
     finally:
-        record = TurnRecord(str(uuid7()), at, agent.id, "search_words", "answered")
-        async_record_background(agent, record, attempts, started)
+        statistics: TurnRecord = {**EMPTY_TURN, "turn_id": str(uuid7()), "time": at, "route": "search_words"}
+        async_record_background(agent, statistics, attempts, started)

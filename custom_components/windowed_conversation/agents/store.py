@@ -21,6 +21,7 @@ from homeassistant.util.language import matches
 
 from ..const import CONF_MEMORY, CONF_PERSISTENCE, CONF_RECORD, DOMAIN, Persistence, RecordLevel
 from ..memory import Memory, MemoryUnavailable
+from ..record import RECORD, expire_turns, forget_turns
 from ..store import (
     VALUE_TABLE,
     StoreState,
@@ -313,7 +314,12 @@ class AgentStore:
         delete_overdue(path, time.time())
         if not self.command_words:
             self.command_words = frozenset().union(*map(_load_command_words, self._languages))
-        memory = Memory(path, self._languages, rooms=(CONVERSATIONS, VALUE_TABLE), companion=self.conversations.forget)
+        memory = Memory(
+            path,
+            self._languages,
+            rooms=(RECORD, CONVERSATIONS, VALUE_TABLE),
+            companions=(forget_turns, self.conversations.forget),
+        )
         try:
             schedule_deletion(memory.database, None)
         except BaseException:
@@ -332,7 +338,9 @@ class AgentStore:
         now = time.time()
         before = {agent: now - days * _SECONDS_PER_DAY for agent, days in self._days_by_agent.items()}
         others = min(before.values(), default=now - DEFAULT_MEMORY_DAYS * _SECONDS_PER_DAY)
-        memory.forget_expired(before, others, now - RECORD_TEXT_DAYS * _SECONDS_PER_DAY)
+        with memory.database.write_transaction() as connection:
+            expire_turns(connection, before, others, now - RECORD_TEXT_DAYS * _SECONDS_PER_DAY)
+        memory.forget_expired(before, others)
 
     async def _async_drain_writer(self, _event: Event) -> None:
         self.async_save()

@@ -13,8 +13,9 @@ from ..bridge.errors import log_fault
 from ..bridge.memory_answers import async_load_sentences
 from ..bridge.persons import async_find_person
 from ..bridge.turn_report import async_fire_summary_event
-from ..memory import Summary, TurnRecord, TurnText
+from ..memory import Summary
 from ..providers import ProviderError, Usage
+from ..record import EMPTY_TURN, TurnRecord
 from ..turn.attempts import Attempt
 from ..turn.context import extract_user_text
 from ..turn.errors import TurnError
@@ -40,7 +41,7 @@ from ..window import (
 )
 from .agent import Agent
 from .conversation_turn import async_build_inputless_question
-from .recording import async_record_background
+from .recording import TurnText, async_record_background
 from .store import async_get_store
 
 _LOGGER = logging.getLogger(__name__)
@@ -163,19 +164,18 @@ class Summarizer:
         `at` is its start in seconds since the epoch, `started` the same on the monotonic clock.
         """
         cause = self.cause
-        record = TurnRecord(
-            id=str(uuid7()),
-            at=at,
-            agent=self.agent.id,
-            route="summary",
-            end="answered",
-            reason="trim" if cause else "action",
-            conversation=self.window.conversation_id,
-            person=cause.person if cause else None,
-            entity_id=self.entity_id,
-            cause=cause.turn_id if cause else None,
-        )
-        return async_record_background(self.agent, record, attempts, started, words=TurnText("", text))
+        statistics: TurnRecord = {
+            **EMPTY_TURN,
+            "turn_id": str(uuid7()),
+            "time": at,
+            "route": "summary",
+            "reason": "trim" if cause else "action",
+            "conversation_id": self.window.conversation_id,
+            "person": cause.person if cause else None,
+            "entity_id": self.entity_id,
+            "summarizes_turn": cause.turn_id if cause else None,
+        }
+        return async_record_background(self.agent, statistics, attempts, started, text=TurnText("", text))
 
     async def _async_request_summary(
         self, question: Question, passage: SummaryInput, attempts: list[Attempt]

@@ -130,13 +130,13 @@ _PRESENTATION_BY_CLASS: dict[type[Exception], ErrorPresentation] = {
 }
 
 
-_KEY_BY_CLASS: dict[type[Exception], str] = {
+_KEY_BY_CLASS: dict[type[BaseException], str] = {
     **{kind: failure.key for kind, failure in _PRESENTATION_BY_CLASS.items()},
     providers.Redirected: "redirected",
     turn.LocalAnswerFailed: "local_answer_failed",
 }
 
-# The error names that automations see, by the names of the error classes, which the record of turns contains.
+# The error names that automations see, by the names of the error classes.
 ERROR_KEY_BY_CLASS_NAME = {kind.__name__: key for kind, key in _KEY_BY_CLASS.items()}
 
 
@@ -149,7 +149,7 @@ def describe_error(error: Exception) -> ErrorPresentation:
     return _PRESENTATION_BY_CLASS.get(type(error), ErrorPresentation("unexpected"))
 
 
-def get_error_key(error: Exception) -> str:
+def get_error_key(error: BaseException) -> str:
     """Return the name of an error's kind for automations. It does not depend on the numbers in the error."""
     return _KEY_BY_CLASS.get(type(error), "unexpected")
 

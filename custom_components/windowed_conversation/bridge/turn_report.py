@@ -9,10 +9,10 @@ from homeassistant.components import conversation
 from homeassistant.const import Platform
 from homeassistant.core import Context, HomeAssistant, callback
 from homeassistant.helpers import entity_registry as er
-from homeassistant.util.json import JsonObjectType, JsonValueType
 
 from ..const import DOMAIN
 from ..providers import Usage
+from ..turn.attempts import Attempt, ToolRun
 from ..turn.state import Turn
 from ..window import WindowStats
 from .delivery import Delivery
@@ -104,13 +104,7 @@ def async_fire_turn_event(
     `context` identifies the user. The events have no cost, which is not known yet; the sensors show it.
     """
     before, after = before_and_after
-    start = turn.started_at
-    requests = [
-        (each.started_at - start, each.first_byte_seconds, each.first_token_seconds, each.ended_at - each.started_at)
-        for each in turn.attempts
-    ]
-    tools = [(each.name, each.started_at - start, each.ended_at - each.started_at) for each in turn.tool_runs]
-    waterfall = build_waterfall(turn.recognition_seconds, requests, tools)
+    waterfall = build_waterfall(turn.started_at, turn.attempts, turn.tool_runs, turn.recognition_seconds)
     hass.bus.async_fire(EVENT_TURN, {**ids, **_turn_fields(turn), "waterfall": waterfall, **answer}, context=context)
     if after.evicted_exchanges > before.evicted_exchanges:
         _fire_trim_event(hass, ids, after, before)
@@ -172,29 +166,31 @@ def _turn_fields(turn: Turn) -> dict[str, Any]:
 
 
 def build_waterfall(
-    recognition: float | None,
-    requests: Iterable[tuple[float, float | None, float | None, float]],
-    tools: Iterable[tuple[str, float, float]],
-) -> list[JsonValueType]:
+    started_at: float, attempts: Iterable[Attempt], tool_runs: Iterable[ToolRun] = (), recognition: float | None = None
+) -> list[dict[str, Any]]:
     """Return the steps of a turn in the order of their starts. Times are in seconds since the turn began.
 
-    `recognition` is the end of that step. A request has its start, and from there the seconds to its first byte, to its
-    first token and to its end; a tool has its name, its start and its duration.
+    `started_at` is that moment on the monotonic clock, and `recognition` the end of the step before the requests.
     """
-    steps: list[JsonObjectType] = [
-        {"step": "tool", "name": name, "start": start, "end": start + duration} for name, start, duration in tools
+    steps: list[dict[str, Any]] = [
+        {"step": "tool", "name": each.name, "start": each.started_at - started_at, "end": each.ended_at - started_at}
+        for each in tool_runs
     ]
-    for start, first_byte, first_token, duration in requests:
-        times: JsonObjectType = {
-            "start": start,
-            "first_byte": None if first_byte is None else start + first_byte,
-            "first_token": None if first_token is None else start + first_token,
-            "end": start + duration,
-        }
-        steps.append({"step": "request", **times})
+    for attempt in attempts:
+        start = max(0.0, attempt.started_at - started_at)
+        first_byte, first_token = attempt.first_byte_seconds, attempt.first_token_seconds
+        steps.append(
+            {
+                "step": "request",
+                "start": start,
+                "first_byte": None if first_byte is None else start + first_byte,
+                "first_token": None if first_token is None else start + first_token,
+                "end": start + attempt.ended_at - attempt.started_at,
+            }
+        )
     if recognition is not None:
         steps.append({"step": "recognition", "start": 0.0, "end": recognition})
-    return [*sorted(steps, key=itemgetter("start"))[:_MAX_STEPS]]
+    return sorted(steps, key=itemgetter("start"))[:_MAX_STEPS]
 
 
 def _cache_fields(turn: Turn) -> dict[str, Any] | None:

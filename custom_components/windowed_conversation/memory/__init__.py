@@ -5,19 +5,15 @@ from .erasure import (
     ExchangeOwner as ExchangeOwner,
     ExchangeText as ExchangeText,
     has_time_between as has_time_between,
+    mark_unerased as mark_unerased,
 )
 from .index import MemoryUnavailable as MemoryUnavailable
 from .memory import Memory as Memory
-from .record import calculate_fingerprint as calculate_fingerprint
 from .records import (
     KINDS as KINDS,
     BadLine as BadLine,
-    CallRecord as CallRecord,
-    DailyUsage as DailyUsage,
-    EndStatus as EndStatus,
     Fact as Fact,
     FactTelling as FactTelling,
-    FailureRecord as FailureRecord,
     LoadCounts as LoadCounts,
     LostRows as LostRows,
     MemoryFull as MemoryFull,
@@ -25,16 +21,8 @@ from .records import (
     PastSummary as PastSummary,
     PastTurn as PastTurn,
     RecallHit as RecallHit,
-    RequestContent as RequestContent,
-    RequestRecord as RequestRecord,
     Summary as Summary,
-    TokenUsage as TokenUsage,
     Tombstone as Tombstone,
-    ToolRunRecord as ToolRunRecord,
-    TurnCost as TurnCost,
-    TurnListQuery as TurnListQuery,
-    TurnRecord as TurnRecord,
-    TurnText as TurnText,
 )
 from .search import MemoryListQuery as MemoryListQuery, RecallQuery as RecallQuery
 from .words import (

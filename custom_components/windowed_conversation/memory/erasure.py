@@ -1,16 +1,15 @@
-"""Forgetting: an `Erasure` decides once what memory, the record of turns and the stored conversations lose."""
+"""Forgetting: an `Erasure` decides once which rows memory and the other rooms of the file lose."""
 
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 import json
 import math
 import sqlite3
 from typing import Any, NamedTuple
 
 from .index import delete_rows, select_ids
-from .record import IN_LIST_CONDITION, delete_record_texts, delete_records
 from .records import KINDS, ForgetConditions, LostRows, MemoryKind
 from .search import build_visibility_condition
 from .words import SearchTerms, Words, clean_text
@@ -20,11 +19,12 @@ _MIN_REPEATED_SHARE = 0.6
 # Texts of unknown speakers with fewer words are not looked for elsewhere: a single word occurs in too many other texts.
 _MIN_UNKNOWN_SPEAKER_WORDS = 2
 
+_IN_LIST_CONDITION = "{} IN (SELECT value FROM json_each({}))"
 _TEXT_SQL_BY_KIND: dict[MemoryKind, str] = {"turn": "said || char(10) || answer", "summary": "text"}
 _FACT_IDS_CONDITION, _TURN_IDS_CONDITION, _SUMMARY_IDS_CONDITION = (
-    IN_LIST_CONDITION.format("id", each) for each in (":fact_ids", ":turn_ids", ":summary_ids")
+    _IN_LIST_CONDITION.format("id", each) for each in (":fact_ids", ":turn_ids", ":summary_ids")
 )
-_STATED_FACT_CONDITION = IN_LIST_CONDITION.format("fact", ":fact_ids")
+_STATED_FACT_CONDITION = _IN_LIST_CONDITION.format("fact", ":fact_ids")
 
 _SELECT_REPLACED_FACTS = f"""
     WITH RECURSIVE earlier (id) AS (
@@ -41,7 +41,7 @@ _SELECT_COVERING_SUMMARIES = f"""
 """
 _SELECT_SUMMARIZING_SUMMARIES = f"""
     SELECT summary.id FROM turn JOIN summary USING (conversation)
-    WHERE {IN_LIST_CONDITION.format("turn.id", ":turn_ids")} AND turn.at BETWEEN summary.since AND summary.at
+    WHERE {_IN_LIST_CONDITION.format("turn.id", ":turn_ids")} AND turn.at BETWEEN summary.since AND summary.at
     AND summary.agent IS turn.agent AND summary.person IS turn.person
 """
 # The people who alone could see the rows, and the conversations that the rows come from.
@@ -55,8 +55,8 @@ _SELECT_FIRST_TIMES = f"""
     SELECT person, min(at) FROM (
         SELECT person, at FROM fact WHERE {_FACT_IDS_CONDITION} UNION ALL SELECT person, at FROM telling
         WHERE {_STATED_FACT_CONDITION}
-        UNION ALL SELECT person, at FROM turn WHERE {IN_LIST_CONDITION.format("id", ":own_turn_ids")}
-        UNION ALL SELECT person, since FROM summary WHERE {IN_LIST_CONDITION.format("id", ":own_summary_ids")}
+        UNION ALL SELECT person, at FROM turn WHERE {_IN_LIST_CONDITION.format("id", ":own_turn_ids")}
+        UNION ALL SELECT person, since FROM summary WHERE {_IN_LIST_CONDITION.format("id", ":own_summary_ids")}
     ) WHERE person IS NOT NULL GROUP BY person
 """
 _SELECT_ROW_TIMES = f"""
@@ -69,29 +69,8 @@ _SELECT_ROW_TEXTS = f"""
     UNION ALL SELECT 'summary', id, text FROM summary WHERE {_SUMMARY_IDS_CONDITION}
 """
 _UNKNOWN_SPEAKERS = f"""
-    SELECT said FROM turn WHERE :named AND person IS NULL AND {IN_LIST_CONDITION.format("id", ":own_turn_ids")}
+    SELECT said FROM turn WHERE :named AND person IS NULL AND {_IN_LIST_CONDITION.format("id", ":own_turn_ids")}
     UNION SELECT text FROM summary WHERE :named AND person IS NULL AND {_SUMMARY_IDS_CONDITION}
-"""
-
-# A shared window passes one person's input on to others, so other people's turns in the same conversation count too.
-_SELECT_RECEIVED_RECORDS = """
-    SELECT row FROM turn_record JOIN record_words ON record_words.turn = row
-    WHERE at >= :since AND at < :before AND (
-        :everybody OR coalesce(figures ->> 'person', '') IN (SELECT value FROM json_each(:people))
-        OR figures ->> 'conversation' IN (SELECT value FROM json_each(:conversations))
-        OR figures ->> 'conversation' IN (
-            SELECT figures ->> 'conversation' FROM turn_record
-            WHERE figures ->> 'person' IN (SELECT value FROM json_each(:people))
-        )
-    )
-"""
-_SELECT_OWNED_RECORDS = """
-    SELECT row FROM turn_record WHERE at >= :since AND at < :before
-    AND (:anybody OR figures ->> 'person' = :person) AND (:agent IS NULL OR figures ->> 'agent' = :agent)
-"""
-_SELECT_RECORD_TEXTS = f"""
-    SELECT said || char(10) || answer || char(10) || calls FROM record_words
-    WHERE {IN_LIST_CONDITION.format("turn", ":rows")}
 """
 
 
@@ -154,9 +133,7 @@ class Erasure:
     - summaries that cover the time at which a person stated a fact in their conversation, or that summarize a
       deleted turn
 
-    The record of turns loses all rows of a person or an agent of whom everything is forgotten. It also loses the text
-    of every turn whose person or conversation may have received the facts and turns. Windows, stored conversations and
-    their summaries call `keeps_exchange` for each exchange.
+    Windows, stored conversations and their summaries call `keeps_exchange` for each exchange.
     """
 
     conditions: ForgetConditions
@@ -232,9 +209,9 @@ class Erasure:
         return is_from_first or _TextTerms(self._splitter, second).is_repeated_in(lent)
 
 
-# Deletes the copies that another room has, in the same transaction, and returns the number of affected exchanges. In a
-# dry run (the last argument), it only counts them.
-type DeleteCopiesCallback = Callable[[sqlite3.Connection, Erasure, bool], int]
+# Deletes the rows of another room in the same transaction, or only counts them in a dry run, the last argument. Returns
+# the `LostRows` that it gets with its own part added.
+type DeleteCopiesCallback = Callable[[sqlite3.Connection, Erasure, LostRows, bool], LostRows]
 
 
 def has_time_between(times: Sequence[float], start: float, end: float) -> bool:
@@ -266,7 +243,7 @@ def decide_erasure(connection: sqlite3.Connection, words: Words, selection: Forg
     stated = [text for each in run_query(f"SELECT text, quote FROM fact WHERE {_FACT_IDS_CONDITION}") for text in each]
     # a separate instance, because stemmers are not thread-safe and another thread uses those in `words`
     matching = Words(words.languages)
-    erasure = Erasure(
+    return Erasure(
         conditions=selection,
         forgotten=LostRows(tuple(sorted(rows["fact"])), tuple(sorted(rows["turn"])), tuple(sorted(rows["summary"]))),
         first_time_by_person=dict(run_query(_SELECT_FIRST_TIMES)),
@@ -278,7 +255,6 @@ def decide_erasure(connection: sqlite3.Connection, words: Words, selection: Forg
         _forgotten_finder=_RepetitionFinder(matching, {*stated, *unknown}),
         _query_finder=_RepetitionFinder(matching, [selection.query or ""]),
     )
-    return replace(erasure, forgotten=_add_record_rows(connection, erasure))
 
 
 def _select_rows(
@@ -313,7 +289,7 @@ def _select_by_conditions(connection: sqlite3.Connection, kind: MemoryKind, sele
         whose = build_visibility_condition(kind, kind) if selection.is_explicit else "person = :person"
     if selection.agent is not None:
         whose += " AND agent = :agent" if kind in _TEXT_SQL_BY_KIND else " AND false"
-    among = "true" if selection.ids is None else IN_LIST_CONDITION.format("id", ":ids")
+    among = "true" if selection.ids is None else _IN_LIST_CONDITION.format("id", ":ids")
     since, before = selection.time_span
     values = {
         "ids": json.dumps([row for of, row in selection.ids or () if of == kind]),
@@ -352,7 +328,7 @@ def _find_repeats(connection: sqlite3.Connection, words: Words, fact: int, kind:
         *_select_indexed_rows(connection, kind, " OR ".join([f'"{word}"' for word in some])),
     }
     texts = connection.execute(
-        f"SELECT id, {_TEXT_SQL_BY_KIND[kind]} FROM {kind} WHERE {IN_LIST_CONDITION.format('id', '?1')} "
+        f"SELECT id, {_TEXT_SQL_BY_KIND[kind]} FROM {kind} WHERE {_IN_LIST_CONDITION.format('id', '?1')} "
         "AND (?2 IS NULL OR person IS NULL OR person = ?2)",
         (json.dumps([*candidates]), person),
     )
@@ -370,51 +346,6 @@ def _select_indexed_rows(connection: sqlite3.Connection, kind: MemoryKind, match
     return select_ids(connection, f"SELECT rowid FROM {kind}_words WHERE {kind}_words MATCH ?", (f"words : ({match})",))
 
 
-def _add_record_rows(connection: sqlite3.Connection, erasure: Erasure) -> LostRows:
-    """Return the forgotten rows, extended by rows of the record: those to delete, and those that lose only their text.
-
-    A turn may repeat a forgotten text in words that cannot be recognized. Therefore, every turn that may have received
-    it loses its text, even from before the first forgotten row, because memory does not store failed turns.
-    """
-    selection, forgotten = erasure.conditions, erasure.forgotten
-    person, (since, before) = selection.person, selection.time_span
-    rows, wordless = set[int](), set[int]()
-    if not selection.is_explicit and "turn" in selection.kinds:
-        owner = {"anybody": person is ..., "person": None if person is ... else person, "agent": selection.agent}
-        rows = set(select_ids(connection, _SELECT_OWNED_RECORDS, {"since": since, "before": before, **owner}))
-    if selection.query is not None:
-        wordless |= _find_received_records(connection, None if person is ... else {person, None}, selection.time_span)
-    if forgotten.has_memories:
-        people = None if None in erasure.people else erasure.people
-        wordless |= _find_received_records(connection, people, (-math.inf, math.inf), erasure.conversations)
-    wordless -= rows
-    recorded = 0
-    if selection.query is not None:
-        texts = connection.execute(_SELECT_RECORD_TEXTS, {"rows": json.dumps([*wordless])})
-        recorded = sum([erasure.repeats_query(text) for (text,) in texts])
-    return replace(
-        forgotten, records=tuple(sorted(rows)), textless_records=tuple(sorted(wordless)), matching_record_count=recorded
-    )
-
-
-def _find_received_records(
-    connection: sqlite3.Connection,
-    people: AbstractSet[str | None] | None,
-    span: tuple[float, float],
-    conversations: AbstractSet[str] = frozenset(),
-) -> set[int]:
-    """Return the record's rows with text in a time span that these people (None: everybody) may have received."""
-    since, before = span
-    values = {
-        "since": since,
-        "before": before,
-        "everybody": people is None,
-        "people": json.dumps([each or "" for each in people or ()]),
-        "conversations": json.dumps([*conversations]),
-    }
-    return set(select_ids(connection, _SELECT_RECEIVED_RECORDS, values))
-
-
 def select_expired_rows(connection: sqlite3.Connection, before: Mapping[str, float], others: float) -> LostRows:
     """Return turns that ended before their agent's time (`others` for other agents). Their summaries stay."""
     old = connection.execute("SELECT id, at, agent FROM turn WHERE at < ?", (max([others, *before.values()]),))
@@ -428,8 +359,6 @@ def delete_forgotten_rows(
     delete_rows(connection, words, "fact", forgotten.facts, is_requested=is_requested)
     delete_rows(connection, words, "turn", forgotten.turns, is_requested=is_requested)
     delete_rows(connection, words, "summary", forgotten.summaries, is_requested=is_requested)
-    delete_records(connection, forgotten.records)
-    delete_record_texts(connection, forgotten.textless_records)
     if forgotten != LostRows():
         mark_unerased(connection)
 

@@ -1,4 +1,4 @@
-"""The tables of memory and of the record of turns, and the full-text index.
+"""The tables of memory, and the full-text index.
 
 A row is indexed if its id is above the `unindexed_id` setting of its kind.
 """
@@ -24,9 +24,6 @@ _COLUMNS_BY_TABLE = {
     "fact": ("text", "spoken", "quote", "search_words"),
     "turn": ("said", "answer"),
     "summary": ("text",),
-    "turn_record": ("figures",),
-    "record_content": ("text",),
-    "record_words": ("said", "answer", "calls"),
 }
 
 _INDEX_SCRIPT = """
@@ -101,27 +98,11 @@ _SCHEMA_SCRIPT = f"""
         UPDATE setting SET value = value + 1 WHERE name = 'fact changes';
         DELETE FROM telling WHERE fact = OLD.id;
     END;
-    CREATE TABLE IF NOT EXISTS turn_record (
-        row INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, at REAL NOT NULL, figures TEXT NOT NULL,
-        sum INTEGER AS ({_build_checksum_sql("turn_record")}) STORED
-    );
-    CREATE TABLE IF NOT EXISTS record_content (
-        id INTEGER PRIMARY KEY, fingerprint BLOB NOT NULL UNIQUE, text TEXT NOT NULL,
-        sum INTEGER AS ({_build_checksum_sql("record_content")}) STORED
-    );
-    CREATE TABLE IF NOT EXISTS record_words (
-        turn INTEGER PRIMARY KEY, said TEXT NOT NULL, answer TEXT NOT NULL, calls TEXT NOT NULL,
-        sum INTEGER AS ({_build_checksum_sql("record_words")}) STORED
-    );
-    CREATE TABLE IF NOT EXISTS record_sent (
-        turn INTEGER NOT NULL, number INTEGER NOT NULL, system INTEGER NOT NULL, tools INTEGER NOT NULL,
-        messages TEXT NOT NULL, PRIMARY KEY (turn, number)
-    ) WITHOUT ROWID;
 """
 
 
 def build_memory_schema(words: str) -> store.Schema:
-    """Return the room of memory and the record of turns; `words` is the version of the word splitting in the index."""
+    """Return the room of memory; `words` is the version of the word splitting in the index."""
 
     def prepare(connection: sqlite3.Connection) -> None:
         if connection.execute("SELECT value FROM setting WHERE name = 'words'").fetchone() != (words,):

@@ -1,6 +1,6 @@
 """`Memory`, the public interface of this package."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 import math
 from pathlib import Path
@@ -18,7 +18,6 @@ from .erasure import (
     select_expired_rows,
 )
 from .index import MemoryUnavailable, build_memory_schema, index_pending, merge_segments, store, unindexed_id
-from .record import TurnRecords, expire_records, store_turn_cost, store_turn_record
 from .records import (
     KINDS,
     Fact,
@@ -32,8 +31,6 @@ from .records import (
     RecallHit,
     Summary,
     Tombstone,
-    TurnCost,
-    TurnRecord,
 )
 from .rows import (
     FactStatement,
@@ -55,7 +52,6 @@ _SELECT_OWNERS = """
     SELECT person FROM (
         SELECT person FROM fact UNION SELECT person FROM turn UNION SELECT person FROM summary
         UNION SELECT person FROM telling
-        UNION SELECT figures ->> 'person' FROM turn_record
     ) WHERE person IS NOT NULL
 """
 
@@ -63,7 +59,7 @@ _SELECT_OWNERS = """
 class Memory:
     """One file of turns, facts and summaries. Thread-safe; every call blocks on disk I/O.
 
-    Other rooms may have tables in the same file. `companion` deletes their copies of forgotten memories.
+    Other rooms may have tables in the same file. Each of `companions` deletes the rows of a room when memory forgets.
     """
 
     def __init__(
@@ -72,15 +68,14 @@ class Memory:
         languages: Iterable[str],
         *,
         rooms: Sequence[store.Schema] = (),
-        companion: DeleteCopiesCallback | None = None,
+        companions: Sequence[DeleteCopiesCallback] = (),
     ) -> None:
         """Open or create the file. Raises `MemoryUnavailable` if neither is possible."""
         languages = tuple(languages)
         # stemmers are not thread-safe: each is used only while the lock of its connection is held
         self._words, self._read_splitter = Words(languages), Words(languages)
-        self._delete_copies = companion
+        self._companions = companions
         self.database = store.Database(Path(path), (build_memory_schema(self._words.version), *rooms))
-        self.turn_records = TurnRecords(self.database)
         with self.database.read_transaction() as connection:
             # damaged rows, which are not used
             self.rows_set_aside = _count_rows(connection, "set_aside")
@@ -90,27 +85,18 @@ class Memory:
         with self.database.write_transaction() as connection:
             return insert_record(connection, self._words, turn)
 
-    def add(
-        self, records: Iterable[PastTurn | Summary | TurnRecord | Callable[[], TurnRecord] | TurnCost | store.WriteJob]
-    ) -> None:
-        """Store turns, summaries, turn records (or functions that return one), and writes of other rooms.
+    def add(self, records: Iterable[PastTurn | Summary | store.WriteJob]) -> None:
+        """Store turns, summaries, and writes of other rooms in one transaction.
 
-        All are stored in one transaction. A summary is skipped if any of its turns is not stored or belongs to another
-        person. A turn record that is already stored is not changed.
+        A summary is skipped if any of its turns is not stored or belongs to another person.
         """
-        contents: dict[str, int] = {}
-        made = [each() if callable(each) else each for each in records]
         with self.database.write_transaction() as connection:
-            for record in made:
+            for record in records:
                 match record:
                     case PastTurn():
                         insert_record(connection, self._words, record)
                     case Summary():
                         store_summary(connection, self._words, record)
-                    case TurnRecord():
-                        store_turn_record(connection, record, contents)
-                    case TurnCost():
-                        store_turn_cost(connection, record)
                     case store.WriteJob():
                         record.write(connection)
 
@@ -241,19 +227,17 @@ class Memory:
         self, connection: sqlite3.Connection, words: Words, selection: ForgetConditions, *, dry_run: bool
     ) -> LostRows:
         erasure = decide_erasure(connection, words, selection)
-        if self._delete_copies is None:
-            return erasure.forgotten
-        return replace(erasure.forgotten, exchange_count=self._delete_copies(connection, erasure, dry_run))
+        forgotten = erasure.forgotten
+        for delete_copies in self._companions:
+            forgotten = delete_copies(connection, erasure, forgotten, dry_run)
+        return forgotten
 
-    def forget_expired(self, before: Mapping[str, float], others: float, text_cutoff: float = -math.inf) -> LostRows:
+    def forget_expired(self, before: Mapping[str, float], others: float) -> LostRows:
         """Forget turns that ended before their agent's time in `before`; `others` is the time for all other agents.
 
-        The record of turns loses those turns, and also the text of turns that began before `text_cutoff`. Deleted rows
-        that could not be erased before are erased as well.
+        Deleted rows that could not be erased before are erased as well, also those of other rooms.
         """
         with self.database.write_transaction() as connection:
-            if expire_records(connection, before, others, text_cutoff):
-                mark_unerased(connection)
             expired = select_expired_rows(connection, before, others)
             delete_forgotten_rows(connection, self._words, expired)
             unerased = has_unerased_rows(connection)

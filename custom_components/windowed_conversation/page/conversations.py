@@ -20,12 +20,13 @@ from ..agents.actions.conversations import build_llm_context, format_message, is
 from ..agents.actions.turns import async_list_recent_turns, find_device_name
 from ..agents.agent import Agent
 from ..agents.conversation_turn import async_weigh_request
-from ..agents.reload_state import RecentTurn, async_find_recent_turns
+from ..agents.reload_state import async_find_recent_turns
 from ..agents.store import async_get_store
 from ..bridge.persons import async_find_person
 from ..bridge.turn_report import build_window_figures
 from ..const import DOMAIN
 from ..memory import MemoryUnavailable
+from ..record import RecordedTurns
 from ..turn.context import extract_user_text
 from ..turn.errors import TurnError
 from ..turn.routing import Route, WindowKey
@@ -140,14 +141,14 @@ async def _async_read_speakers(hass: HomeAssistant, conversation: str | None = N
     The record is not read if only one conversation is asked for, and working memory has a turn of it.
     """
     recent = {
-        each.record.conversation: (each.record.person, each.record.device)
+        each.record["conversation_id"]: (each.record["person"], each.record["device"])
         for each in reversed(async_find_recent_turns(hass))
-        if each.record.conversation is not None
+        if each.record["conversation_id"] is not None
     }
     stored: dict[str, tuple[str | None, str | None]] = {}
     if conversation not in recent and (store := async_get_store(hass)) is not None:
         with suppress(MemoryUnavailable):
-            stored = await store.async_read(lambda memory: memory.turn_records.list_speakers(), stored)
+            stored = await store.async_read(lambda memory: RecordedTurns(memory.database).list_speakers(), stored)
     return {**stored, **recent}
 
 
@@ -188,8 +189,8 @@ def build_figures(found: access.VisibleWindow) -> dict[str, Any]:
 
 def _find_live_tokens(agent: Agent, conversation: str) -> int | None:
     """Return the size of the live context in the newest turn of a conversation, or None if that is not known."""
-    turns: list[RecentTurn] = [each for each in agent.state.recent_turns if each.record.conversation == conversation]
-    return turns[-1].live_tokens if turns else None
+    recent = reversed(agent.state.recent_turns)
+    return next((each.live_tokens for each in recent if each.record["conversation_id"] == conversation), None)
 
 
 def _format_exchange(exchange: Exchange, back: int, excluded: frozenset[str]) -> JsonObjectType:

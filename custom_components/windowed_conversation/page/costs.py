@@ -13,7 +13,7 @@ from ..agents.actions.memory import open_usable_store
 from ..agents.actions.turns import async_find_person_names, async_get_permissions
 from ..bridge.turn_report import find_agent_entity_id
 from ..const import DOMAIN
-from ..memory import DailyUsage, TurnListQuery
+from ..record import DailyUsage, RecordedTurns, TurnListQuery
 
 _ATTR_DAYS = "days"
 _MAX_DAYS, _DEFAULT_DAYS = 92, 30
@@ -27,7 +27,9 @@ async def async_read_costs(call: ServiceCall) -> ServiceResponse:
     first_day = dt_util.start_of_local_day() - timedelta(days=call.data[_ATTR_DAYS] - 1)
     query = TurnListQuery(since=first_day.timestamp(), people=rights.visible_people, agents=rights.visible_agent_ids)
     async with open_usable_store(call.hass) as memory:
-        usages = await memory.async_read(lambda opened: opened.turn_records.sum_usage(query, zone), list[DailyUsage]())
+        usages = await memory.async_read(
+            lambda opened: RecordedTurns(opened.database).sum_usage(query, zone), list[DailyUsage]()
+        )
     shown = usages[:_MAX_ROWS]
     people = await async_find_person_names(call.hass, [usage.person for usage in shown])
     agents = _find_agent_names(call.hass)

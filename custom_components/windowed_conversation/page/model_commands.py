@@ -30,7 +30,8 @@ from ..agents.actions import access
 from ..agents.actions.memory import open_usable_store
 from ..agents.actions.turns import async_get_permissions
 from ..bridge.local_intents import QUESTION_INTENT_PARTS
-from ..memory import Memory, MemoryListQuery, RecallHit, TurnListQuery, TurnRecord
+from ..memory import Memory, MemoryListQuery, RecallHit
+from ..record import RecordedTurns, ToolCallText, TurnListQuery, TurnRecord
 from ..turn.context import clean_name, extract_user_text
 from ..turn.routing import MAX_COMMAND_CHARS, Route, RouteReason, RoutingMode, WindowKey, has_no_required_word
 
@@ -95,14 +96,15 @@ async def _async_read_turns(call: ServiceCall, since: float) -> list[TurnRecord]
     )
 
     def read(memory: Memory) -> list[TurnRecord]:
-        with_text = {each.id: each for each in memory.turn_records.list_newest_texts(query)}
-        return [with_text.get(each.id, each) for each in memory.turn_records.list_newest(query) if each.tools]
+        recorded = RecordedTurns(memory.database)
+        with_text = {each["turn_id"]: each for each in recorded.list_newest_texts(query)}
+        return [with_text.get(each["turn_id"], each) for each in recorded.list_newest(query) if each["tools"]]
 
     turns: list[TurnRecord] = []
     with suppress(HomeAssistantError):
         async with open_usable_store(call.hass) as store:
             turns = await store.async_read(read, turns)
-    return [each for each in turns if each.reason != RouteReason.MODEL_ONLY]
+    return [each for each in turns if each["reason"] != RouteReason.MODEL_ONLY]
 
 
 async def _async_read_windows(call: ServiceCall, since: float) -> _Texts:
@@ -139,10 +141,11 @@ async def _async_read_memory(call: ServiceCall, since: float) -> _Texts:
 
 def _find_text(turn: TurnRecord, opened: _Texts, past: _Texts) -> _Text | None:
     """Return the text of a turn: that of the record, of its exchange, or of memory."""
-    if turn.words is not None:
-        return _Text(turn.at, turn.words.said, tuple((each.name, _decode(each.arguments)) for each in turn.words.calls))
-    for texts, at in ((opened, turn.at), (past, turn.at + turn.duration)):
-        nearest = min(texts.get(turn.conversation, ()), key=lambda each: abs(each.at - at), default=None)
+    if turn["has_text"]:
+        calls = tuple((each["name"], _get_arguments(each)) for each in turn["tool_calls"])
+        return _Text(turn["time"], turn["said"], calls)
+    for texts, at in ((opened, turn["time"]), (past, turn["time"] + turn["duration"])):
+        nearest = min(texts.get(turn["conversation_id"], ()), key=lambda each: abs(each.at - at), default=None)
         if nearest is not None and abs(nearest.at - at) <= _TOLERANCE:
             return nearest
     return None
@@ -150,31 +153,29 @@ def _find_text(turn: TurnRecord, opened: _Texts, past: _Texts) -> _Text | None:
 
 def _count_turn(found: dict[tuple[str, str], _Command], turn: TurnRecord, text: _Text, acting: frozenset[str]) -> None:
     """Add a turn to its command if a tool acted on the home. The newest turn comes first."""
-    tools = [tool for each in turn.tools if (tool := _remove_namespace(each)) in acting]
+    tools = [tool for each in turn["tools"] if (tool := _remove_namespace(each)) in acting]
     said = clean_name(text.said[:MAX_COMMAND_CHARS])
     if not tools or not any(char.isalnum() for char in said):
         return
     done = [dict(arguments) for name, arguments in text.calls if _remove_namespace(name) == tools[0]]
     # no sentence of Home Assistant's own does several things
-    is_single = len(tools) == 1 and not turn.failed_tool_calls and all(each == done[0] for each in done)
+    is_single = len(tools) == 1 and not turn["failed_tool_calls"] and all(each == done[0] for each in done)
     arguments = done[0] if done and is_single else None
     words = " ".join("".join(char if char.isalnum() else " " for char in said.casefold()).split())
     key = words if arguments is None else json.dumps(arguments, sort_keys=True).casefold()
-    command = found.setdefault((tools[0], key), _Command(said, turn.at, tools[0], arguments))
+    command = found.setdefault((tools[0], key), _Command(said, turn["time"], tools[0], arguments))
     command.count += 1
-    if turn.cost is not None:
-        command.cost = (command.cost or 0.0) + float(turn.cost)
+    if turn["cost"] is not None:
+        command.cost = (command.cost or 0.0) + float(turn["cost"])
 
 
 def _remove_namespace(tool: str) -> str:
     return tool.rpartition("__")[2]
 
 
-def _decode(text: str) -> Mapping[str, Any]:
-    with suppress(ValueError, RecursionError):
-        if isinstance(decoded := json.loads(text), dict):
-            return decoded
-    return {}
+def _get_arguments(call: ToolCallText) -> Mapping[str, Any]:
+    """Return the arguments of a call, or none if they were too long to be stored whole."""
+    return call["arguments"] if isinstance(call["arguments"], dict) else {}
 
 
 async def _async_format(hass: HomeAssistant, command: _Command, intents: Intents | None) -> JsonObjectType:

@@ -1,7 +1,7 @@
 """The one database: connections, the writer thread, its queue, damage and upkeep. Standard library only.
 
-Each room has its own tables in the database: `memory/` those of memory and the record of turns, `window/` those of
-conversations.
+Each room has its own tables in the database: `memory/` those of memory, `record/` those of the record of turns,
+`window/` those of conversations.
 """
 
 from .database import (

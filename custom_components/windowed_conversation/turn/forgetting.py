@@ -9,6 +9,7 @@ only by the device.
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from itertools import chain, takewhile
 import json
@@ -28,6 +29,7 @@ from ..memory import (
     clean_text,
     has_time_between,
 )
+from ..record import list_recorded_people
 from ..store import Schema, checksum_sql, delete_values, list_value_owners
 from ..window import QUESTION, EvictionCounts, Exchange, Message, Snapshot, is_summary, with_content
 from ..window.codecs.snapshot import (
@@ -134,8 +136,8 @@ class ConversationForgetting:
         finally:
             self._live_snapshots, self._losses = {}, []
 
-    def forget(self, connection: sqlite3.Connection, erasure: Erasure, dry_run: bool) -> int:
-        """Delete the lost exchanges of stored conversations. Return the number of exchanges lost in all windows."""
+    def forget(self, connection: sqlite3.Connection, erasure: Erasure, lost: LostRows, dry_run: bool) -> LostRows:
+        """Delete the lost exchanges of stored conversations. Return `lost` with the number of those of all windows."""
         losses = ForgottenExchanges(erasure)
         stored = {(each.agent_id, each.window_key): each for each in list_stored_conversations(connection)}
         for place in stored.keys() | self._live_snapshots.keys():
@@ -145,7 +147,7 @@ class ConversationForgetting:
                 _apply_losses(connection, stored[place], contents, losses.remove_lost(place, contents))
         if not dry_run:
             self._losses.append(losses)
-        return sum(losses.lost_count_by_window.values())
+        return replace(lost, exchange_count=sum(losses.lost_count_by_window.values()))
 
 
 def _apply_losses(connection: sqlite3.Connection, stored: StoredConversation, before: Snapshot, rest: Snapshot) -> None:
@@ -200,7 +202,10 @@ def find_removed_owners(
     """
     with memory.database.read_transaction() as connection:
         stored, owners_in_file = list_stored_conversations(connection), list_value_owners(connection)
-    users = memory.get_owner_ids().union(filter(None, (WindowKey.parse(each.window_key).user for each in stored)))
+        recorded = list_recorded_people(connection)
+    users = memory.get_owner_ids().union(
+        recorded, filter(None, (WindowKey.parse(each.window_key).user for each in stored))
+    )
     agents = owners_in_file.union((each.agent_id for each in stored), removed)
     return RemovedOwners(frozenset(users.difference(people)), frozenset(agents.difference(owners)))
 

@@ -3,9 +3,8 @@
 Responses are plain JSON, with times in ISO 8601 and the names of people, devices and agents.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 import math
 from typing import Any
 
@@ -19,10 +18,21 @@ from homeassistant.helpers import config_validation as cv, device_registry as dr
 from homeassistant.util.json import JsonObjectType
 import probatio
 
-from ...bridge.errors import ERROR_KEY_BY_CLASS_NAME, build_refusal
+from ...bridge.errors import build_refusal
 from ...bridge.persons import async_find_person
-from ...bridge.turn_report import build_waterfall, find_agent_entity_id
-from ...memory import CallRecord, Memory, RequestContent, RequestRecord, TokenUsage, TurnListQuery, TurnRecord
+from ...bridge.turn_report import find_agent_entity_id
+from ...memory import Memory
+from ...providers import Usage
+from ...record import (
+    EMPTY_TURN,
+    AttemptRecord,
+    RecordedTurns,
+    SentRequest,
+    ToolCallText,
+    TurnListQuery,
+    TurnRecord,
+    encode_json,
+)
 from ...turn.routing import Route
 from ...window import is_in_turn
 from ..agent import async_agent_ids
@@ -42,6 +52,9 @@ _MAX_TOOL_CALLS = 100
 _ELLIPSIS = "…"
 # In characters, for a turn in a list.
 _MAX_FIRST_CHARS = 100
+# The fields of a record that are not those of a single turn only, and are not text.
+_SHOWN_FIELDS = EMPTY_TURN.keys() - {"agent", "message", "waterfall", "attempts"}
+_NO_USAGE = asdict(Usage())
 
 _TURN_ID_VALIDATOR = probatio.All(cv.string, probatio.Length(min=1, max=64))
 _LIST_SCHEMA = probatio.Schema(
@@ -81,8 +94,8 @@ class CallerPermissions:
 
     def can_see(self, turn: TurnRecord) -> bool:
         """Return whether the turn may be listed."""
-        is_theirs = self.visible_people is None or turn.person in self.visible_people
-        return is_theirs and (self.visible_agent_ids is None or turn.agent in self.visible_agent_ids)
+        is_theirs = self.visible_people is None or turn["person"] in self.visible_people
+        return is_theirs and (self.visible_agent_ids is None or turn["agent"] in self.visible_agent_ids)
 
 
 async def _async_list_turns(call: ServiceCall) -> ServiceResponse:
@@ -93,11 +106,13 @@ async def _async_list_turns(call: ServiceCall) -> ServiceResponse:
     most = call.data[access.ATTR_LIMIT]
     listing = _build_list_query(call.data, rights)._replace(limit=most + 1, after=call.data.get("after"))
     async with open_usable_store(call.hass) as memory:
-        found = await memory.async_read(lambda opened: opened.turn_records.list_newest(listing), list[TurnRecord]())
-    shown, names = found[:most], await async_find_person_names(call.hass, [turn.person for turn in found[:most]])
+        found = await memory.async_read(
+            lambda opened: RecordedTurns(opened.database).list_newest(listing), list[TurnRecord]()
+        )
+    shown, names = found[:most], await async_find_person_names(call.hass, [turn["person"] for turn in found[:most]])
     return {
         "turns": [_format_turn(call.hass, turn, names) for turn in shown],
-        "next_after": shown[-1].id if len(found) > most else None,
+        "next_after": shown[-1]["turn_id"] if len(found) > most else None,
     }
 
 
@@ -107,26 +122,20 @@ async def _async_get_turn(call: ServiceCall) -> ServiceResponse:
     The person who spoke may read the text of a turn in working memory at any record level.
     """
     rights, wanted = await async_get_permissions(call), call.data["turn_id"]
-    recent = next((each for each in _list_readable(call.hass, rights) if each.record.id == wanted), None)
+    recent = next((each for each in _list_readable(call.hass, rights) if each.record["turn_id"] == wanted), None)
     turn = await _async_read_turn(call.hass, wanted, recent)
     if turn is None or not rights.can_see(turn):
         raise build_refusal("unknown_turn", turn=wanted)
     number = call.data.get("request")
-    if number is not None and number > len(turn.requests):
+    if number is not None and number > len(turn["attempts"]):
         raise build_refusal("unknown_request", turn=wanted, number=str(number))
-    names = await async_find_person_names(call.hass, [turn.person])
+    names = await async_find_person_names(call.hass, [turn["person"]])
+    planned = _list_planned_tokens(turn, recent)
     return {
         **_format_turn(call.hass, turn, names),
-        "message": turn.message,
-        "waterfall": build_waterfall(
-            turn.recognition,
-            [(each.began, each.first_byte, each.first_token, each.duration) for each in turn.requests],
-            [(each.name, each.began, each.duration) for each in turn.tool_runs],
-        ),
-        "attempts": [
-            _format_attempt(call.hass, request, planned)
-            for request, planned in zip(turn.requests, _list_planned_tokens(turn, recent), strict=True)
-        ],
+        "message": turn["message"],
+        "waterfall": list[Any](turn["waterfall"]),
+        "attempts": [_format_attempt(call.hass, *each) for each in zip(turn["attempts"], planned, strict=True)],
         **_format_turn_text(turn, rights, number),
         "context": None if recent is None else _format_context(recent),
     }
@@ -135,7 +144,7 @@ async def _async_get_turn(call: ServiceCall) -> ServiceResponse:
 async def async_list_recent_turns(call: ServiceCall) -> ServiceResponse:
     """Return the turns in working memory whose text the caller may read, newest first, with their first words."""
     recent = _list_readable(call.hass, await async_get_permissions(call))
-    names = await async_find_person_names(call.hass, [each.record.person for each in recent])
+    names = await async_find_person_names(call.hass, [each.record["person"] for each in recent])
     return {
         "turns": [
             {
@@ -152,13 +161,13 @@ def _list_readable(hass: HomeAssistant, rights: CallerPermissions) -> list[Recen
     return [
         each
         for each in async_find_recent_turns(hass)
-        if each.record.person in rights.readable_people and rights.can_see(each.record)
+        if each.record["person"] in rights.readable_people and rights.can_see(each.record)
     ]
 
 
 def _add_cost(turn: TurnRecord, recent: RecentTurn) -> TurnRecord:
     """Return the record of a turn in working memory, with its cost as far as that is known."""
-    return turn if recent.cost is None else replace(turn, cost=recent.cost)
+    return turn if recent.cost is None else {**turn, "cost": recent.cost}
 
 
 async def _async_read_turn(hass: HomeAssistant, turn_id: str, recent: RecentTurn | None) -> TurnRecord | None:
@@ -166,13 +175,13 @@ async def _async_read_turn(hass: HomeAssistant, turn_id: str, recent: RecentTurn
     if recent is not None:
         return _add_cost(await hass.async_add_executor_job(recent.complete), recent)
     async with open_usable_store(hass) as memory:
-        return await memory.async_read(lambda opened: opened.turn_records.get_turn(turn_id), None)
+        return await memory.async_read(lambda opened: RecordedTurns(opened.database).get_turn(turn_id), None)
 
 
 def _list_planned_tokens(turn: TurnRecord, recent: RecentTurn | None) -> Sequence[int | None]:
     """Return the planned size of each request of a turn in tokens, or None if the request is not kept."""
     if recent is None or not recent.attempts:
-        return (None,) * len(turn.requests)
+        return (None,) * len(turn["attempts"])
     return [
         sum(each.tokens or 0 for each in attempt.request.messages) + attempt.model.budget.schema_tokens
         for attempt in recent.attempts
@@ -198,9 +207,7 @@ async def _async_export_turns(call: ServiceCall) -> ServiceResponse:
         path = await call.hass.async_add_executor_job(resolve_allowed_path, call.hass, call.data[access.ATTR_FILENAME])
 
         def export_to_file(memory: Memory) -> int:
-            turns = list[bool]()
-            write_lines(path, _iter_counting_turns(memory.turn_records.export(listing), turns))
-            return len(turns)
+            return write_lines(path, RecordedTurns(memory.database).export(listing))
 
         return {"filename": str(path), "written": await memory.async_read(export_to_file, 0)}
 
@@ -245,36 +252,28 @@ def _build_list_query(data: Mapping[str, Any], rights: CallerPermissions) -> Tur
         people=rights.visible_people,
         agents=rights.visible_agent_ids,
         route=data.get("route"),
-        end=data.get("outcome"),
+        outcome=data.get("outcome"),
         tool=data.get("tool"),
-        conversation=data.get(ATTR_CONVERSATION_ID),
+        conversation_id=data.get(ATTR_CONVERSATION_ID),
     )
 
 
 def _format_turn_text(turn: TurnRecord, rights: CallerPermissions, number: int | None) -> JsonObjectType:
     """Return the text of a turn, and the body of the request with this number, or the reason why there is no text."""
-    if turn.words is None:
+    if not turn["has_text"]:
         return {"text": "not_kept"}
-    if turn.person not in rights.readable_people:
+    if turn["person"] not in rights.readable_people:
         return {"text": "private"}
     text: JsonObjectType = {
         "text": "shown",
-        "said": turn.words.said,
-        "answer": turn.words.answer,
-        "tool_calls": [_format_tool_call(each) for each in turn.words.calls[:_MAX_TOOL_CALLS]],
+        "said": turn["said"],
+        "answer": turn["answer"],
+        "tool_calls": [_format_tool_call(each) for each in turn["tool_calls"][:_MAX_TOOL_CALLS]],
     }
     if number is None:
         return text
-    sent = turn.requests[number - 1].sent
+    sent = turn["attempts"][number - 1].get("sent")
     return {**text, "sent": None if sent is None else _format_sent_request(sent)}
-
-
-def _iter_counting_turns(lines: Iterable[str], turns: list[bool]) -> Iterator[str]:
-    """Yield the lines of an export, and append to `turns` for each line that is a turn."""
-    for line in lines:
-        if json.loads(line)["kind"] == "turn_record":
-            turns.append(True)
-        yield line
 
 
 async def async_find_person_names(hass: HomeAssistant, user_ids: Iterable[str | None]) -> dict[str, str]:
@@ -283,86 +282,42 @@ async def async_find_person_names(hass: HomeAssistant, user_ids: Iterable[str | 
     return {person.id: person.name for person in people if person is not None and person.name}
 
 
-def _format_turn(hass: HomeAssistant, turn: TurnRecord, names: Mapping[str, str]) -> JsonObjectType:
+def _format_turn(hass: HomeAssistant, turn: TurnRecord, names: Mapping[str, str]) -> dict[str, Any]:
     """Return the response for a turn, without its text. `names` are the names of people by user id."""
     return {
-        "turn_id": turn.id,
-        "time": access.format_iso_time(turn.at),
-        "entity_id": find_agent_entity_id(hass, turn.agent),
-        "conversation_id": turn.conversation,
-        "person": names.get(turn.person or "", turn.person),
-        "device": find_device_name(hass, turn.device),
-        "route": turn.route,
-        "reason": turn.reason,
-        "outcome": turn.end,
-        "error": _error_key(turn.error),
-        "answered_by": turn.answered_by and find_agent_entity_id(hass, turn.answered_by),
-        "failures": [
-            {"agent": find_agent_entity_id(hass, each.agent), "error": _error_key(each.error)} for each in turn.failures
-        ],
-        "tools": list(turn.tools),
-        "failed_tool_calls": turn.failed_tool_calls,
-        "requests": len(turn.requests),
-        "usage": _sum_usage(turn.requests),
-        "cost": None if turn.cost is None else float(turn.cost),
-        "time_to_first_token": turn.first_token,
-        "duration": turn.duration,
-        "summarizes_turn": turn.cause,
-        "has_text": turn.level == "full",
+        **{name: value for name, value in turn.items() if name in _SHOWN_FIELDS},
+        "time": access.format_iso_time(turn["time"]),
+        "entity_id": find_agent_entity_id(hass, turn["agent"]),
+        "person": names.get(turn["person"] or "", turn["person"]),
+        "device": find_device_name(hass, turn["device"]),
+        "answered_by": turn["answered_by"] and find_agent_entity_id(hass, turn["answered_by"]),
+        "failures": [{**each, "agent": find_agent_entity_id(hass, each["agent"])} for each in turn["failures"]],
+        "usage": {**_NO_USAGE, **turn["usage"]},
+        "cost": None if turn["cost"] is None else float(turn["cost"]),
     }
 
 
-def _format_sent_request(sent: RequestContent) -> JsonObjectType:
+def _format_sent_request(sent: SentRequest) -> dict[str, Any]:
     """Return a request as it was sent: system prompt, tools, and as many of the newest messages as fit."""
-    room = _MAX_REQUEST_CHARS - len(sent.system) - len(sent.tools)
+    room = _MAX_REQUEST_CHARS - len(sent["system"]) - len(encode_json(sent["tools"]))
     messages: list[Any] = []
-    for text in reversed(sent.messages):
-        room -= len(text)
+    for message in reversed(sent["messages"]):
+        room -= len(encode_json(message))
         if room < 0:
             break
-        messages.insert(0, _decode_json(text))
-    return {
-        "system": sent.system,
-        "tools": _decode_json(sent.tools),
-        "messages": messages,
-        "omitted_messages": len(sent.messages) - len(messages),
-    }
+        messages.insert(0, message)
+    return {**sent, "messages": messages, "omitted_messages": len(sent["messages"]) - len(messages)}
 
 
-def _format_attempt(hass: HomeAssistant, request: RequestRecord, planned: int | None) -> JsonObjectType:
-    return {
-        "purpose": request.purpose,
-        "entity_id": find_agent_entity_id(hass, request.agent),
-        "provider": request.provider,
-        "model": request.model,
-        "outcome": request.end,
-        "error": _error_key(request.error),
-        "finish": request.finish,
-        "began": request.began,
-        "time_to_first_byte": request.first_byte,
-        "time_to_first_token": request.first_token,
-        "duration": request.duration,
-        "parameters": _decode_json(request.parameters),
-        "prompt": request.prompt,
-        "tool_list": request.tools,
-        "tools": list(request.called),
-        "planned_tokens": planned,
-        "usage": None if request.usage is None else asdict(request.usage),
-    }
+def _format_attempt(hass: HomeAssistant, attempt: AttemptRecord, planned: int | None) -> dict[str, Any]:
+    shown = {name: value for name, value in attempt.items() if name not in {"agent", "sent"}}
+    return {**shown, "entity_id": find_agent_entity_id(hass, attempt["agent"]), "planned_tokens": planned}
 
 
-def _format_tool_call(call: CallRecord) -> JsonObjectType:
-    arguments = _decode_json(call.arguments) if len(call.arguments) <= _MAX_TEXT_CHARS else _truncate(call.arguments)
-    return {"name": call.name, "arguments": arguments, "result": call.result and _truncate(call.result)}
-
-
-def _sum_usage(requests: Iterable[RequestRecord]) -> dict[str, Any]:
-    used = [asdict(request.usage) for request in requests if request.usage is not None]
-    return {name: sum(each[name] for each in used) for name in asdict(TokenUsage())}
-
-
-def _error_key(name: str | None) -> str | None:
-    return name and ERROR_KEY_BY_CLASS_NAME.get(name, "unexpected")
+def _format_tool_call(call: ToolCallText) -> dict[str, Any]:
+    text = encode_json(call["arguments"])
+    arguments = call["arguments"] if len(text) <= _MAX_TEXT_CHARS else _truncate(text)
+    return {**call, "arguments": arguments, "result": call["result"] and _truncate(call["result"])}
 
 
 def find_device_name(hass: HomeAssistant, device: str | None) -> str | None:
@@ -373,14 +328,6 @@ def find_device_name(hass: HomeAssistant, device: str | None) -> str | None:
         return str(state.attributes.get(ATTR_FRIENDLY_NAME, device))
     found = dr.async_get(hass).async_get(device)
     return (found and (found.name_by_user or found.name)) or device
-
-
-def _decode_json(text: str) -> Any:
-    """Return the decoded value of a JSON text, or the text itself if it was truncated and is not valid JSON."""
-    try:
-        return json.loads(text)
-    except ValueError, RecursionError:
-        return text
 
 
 def _truncate(text: str) -> str:
