@@ -4,30 +4,22 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum, auto
 from functools import partial
-from itertools import product
 import re
+
+import regex
 
 from ...providers import UNSEEN_NOTE, ReasoningDelta, TextDelta
 from ...window import CUT_MARK_PREFIX, INTERRUPTED_ANSWER, INTERRUPTED_CALL, QUESTION, STUB_PREFIX
 from ..context import PREFIX_END, PREFIX_START, SECTION_HEADINGS
 from ..repetition import REPETITION_NOTE
-from .unspoken import (
-    CallText,
-    CharRun,
-    DelimitedText,
-    Lookahead,
-    MarkPart,
-    MarkParts,
-    NoteText,
-    UnspokenSpan,
-    compile_marks,
-    skip_space,
-)
+from .unspoken import CallText, DelimitedText, NoteText, UnspokenSpan, skip_space
 
-_BLANK_RUN = CharRun(r"[ \t]", 0, 3)
-_SPACES = CharRun(r"\s", 0, 8)
+# Runs of characters are limited, so that a mark without an end is soon spoken.
+_BLANKS = r"[ \t]{0,3}"
+_SPACES = r"\s{0,8}"
 _WORD_CHARS = r"[\w.=: -]"
-_BAR_RUN = CharRun("[|\N{FULLWIDTH VERTICAL LINE}]", 1, 1)
+_BAR = "[|\N{FULLWIDTH VERTICAL LINE}]"
+_LINE_END = rf"{_BLANKS}\r?\n"
 _CODE_FENCE = "```"
 _TEMPLATE_ROLES = ("assistant", "user", "system", "tool", "developer")
 _OWN_NOTES = (INTERRUPTED_ANSWER, INTERRUPTED_CALL, QUESTION, REPETITION_NOTE, UNSEEN_NOTE)
@@ -60,9 +52,13 @@ class MarkKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A mark, and a factory for the reader of the unspoken text that follows it, or None if no such text follows."""
+    """A mark, and a factory for the reader of the unspoken text that follows it, or None if no such text follows.
 
-    parts: MarkParts
+    No complete mark is also the beginning of itself.
+    """
+
+    # Matches the mark in any letter case.
+    pattern: str
     create_span: Callable[[], UnspokenSpan] | None = None
     kind: MarkKind = MarkKind.OTHER
 
@@ -74,16 +70,17 @@ def _span_until(*ends: str, keeps_end: bool = False) -> Callable[[], UnspokenSpa
 
 def _note_marks() -> Iterator[Mark]:
     """Yield the marks of the notes that this integration writes into conversation histories."""
-    yield Mark((PREFIX_START[0], _BLANK_RUN, PREFIX_START[1:-1], _BLANK_RUN, PREFIX_START[-1]), _span_until(PREFIX_END))
+    name = regex.escape(PREFIX_START[1:-1])
+    yield Mark(rf"\[{_BLANKS}{name}{_BLANKS}{PREFIX_START[-1]}", _span_until(PREFIX_END))
     beginnings = (" ".join(note.split()[:_MATCHED_NOTE_WORDS]) for note in _OWN_NOTES)
-    yield from (Mark((begins,), NoteText) for begins in (STUB_PREFIX, CUT_MARK_PREFIX, *beginnings))
+    yield from (Mark(regex.escape(begins), NoteText) for begins in (STUB_PREFIX, CUT_MARK_PREFIX, *beginnings))
 
 
 def _thought_marks() -> Iterator[Mark]:
     """Yield the marks around reasoning. Some chat templates already put the opening mark into the prompt."""
     for tag in ("think", "thinking"):
-        yield Mark((f"<{tag}>",), _span_until(f"</{tag}>"), MarkKind.THOUGHT)
-        yield Mark((f"</{tag}>",))
+        yield Mark(f"<{tag}>", _span_until(f"</{tag}>"), MarkKind.THOUGHT)
+        yield Mark(f"</{tag}>")
 
 
 def _iter_channel_marks() -> Iterator[Mark]:
@@ -92,34 +89,31 @@ def _iter_channel_marks() -> Iterator[Mark]:
     https://cookbook.openai.com/articles/openai-harmony
     """
     ends = _span_until("<|end|>", "<|return|>", "<|call|>", "<|start|>", "<|channel|>", keeps_end=True)
-    formats: tuple[MarkParts, ...] = ((), ("<|constrain|>", CharRun(_WORD_CHARS, 0, 40)))
-    for constrained in formats:
-        after: MarkParts = (*constrained, "<|message|>")
-        yield Mark(("<|channel|>", _BLANK_RUN, "final", CharRun(_WORD_CHARS, 0, 100), *after))
-        yield Mark(("<|channel|>commentary to=", CharRun(_WORD_CHARS, 0, 100), *after), ends, MarkKind.CALL)
-        yield Mark(("<|channel|>", CharRun(_WORD_CHARS, 1, 100), *after), ends, MarkKind.THOUGHT)
-    yield Mark(("<|start|>", CharRun(_WORD_CHARS, 0, 100), Lookahead("<|")))
+    after = rf"(?:<\|constrain\|>{_WORD_CHARS}{{0,40}})?<\|message\|>"
+    yield Mark(rf"<\|channel\|>{_BLANKS}final{_WORD_CHARS}{{0,100}}{after}")
+    yield Mark(rf"<\|channel\|>commentary to={_WORD_CHARS}{{0,100}}{after}", ends, MarkKind.CALL)
+    yield Mark(rf"<\|channel\|>{_WORD_CHARS}{{1,100}}{after}", ends, MarkKind.THOUGHT)
+    yield Mark(rf"<\|start\|>{_WORD_CHARS}{{0,100}}(?=<\|)")
 
 
 def _iter_call_marks() -> Iterator[Mark]:
     """Yield the marks of tool calls that models write as text instead of in the API's format."""
-    yield Mark(("<tool_call>",), _span_until("</tool_call>"), MarkKind.CALL)
-    yield Mark(("</tool_call>",))
-    yield Mark(("<function=", CharRun(r"[\w.-]", 1, 100), ">"), _span_until("</function>"), MarkKind.CALL)
-    yield Mark(("[TOOL_CALLS]",), CallText, MarkKind.CALL)
-    yield Mark(("<|tool_call|>",), CallText, MarkKind.CALL)
-    yield Mark(("<|python_tag|>",), _span_until("<|eom_id|>", "<|eot_id|>"), MarkKind.CALL)
+    yield Mark("<tool_call>", _span_until("</tool_call>"), MarkKind.CALL)
+    yield Mark("</tool_call>")
+    yield Mark(r"<function=[\w.-]{1,100}>", _span_until("</function>"), MarkKind.CALL)
+    yield Mark(r"\[TOOL_CALLS\]", CallText, MarkKind.CALL)
+    yield Mark(r"<\|tool_call\|>", CallText, MarkKind.CALL)
+    yield Mark(r"<\|python_tag\|>", _span_until("<|eom_id|>", "<|eot_id|>"), MarkKind.CALL)
     kimi, deepseek = "<|tool_calls_section_{}|>", "<\uff5ctool\u2581calls\u2581{}\uff5c>"
     for section in (kimi, deepseek):
-        yield Mark((section.format("begin"),), _span_until(section.format("end")), MarkKind.CALL)
+        yield Mark(regex.escape(section.format("begin")), _span_until(section.format("end")), MarkKind.CALL)
 
 
 def _iter_template_marks() -> Iterator[Mark]:
     """Yield the marks that chat templates put between messages. They come last because they match by form alone."""
-    for begins, role in product(("<|im_start|>", "<|start|>"), _TEMPLATE_ROLES):
-        yield Mark((f"{begins}{role}",))
-    yield Mark(("<|start_header_id|>", CharRun(_WORD_CHARS, 0, 40), "<|end_header_id|>"))
-    yield Mark(("<", _BAR_RUN, CharRun(r"[\w/\N{LOWER ONE EIGHTH BLOCK}]", 1, 40), _BAR_RUN, ">"))
+    yield Mark(rf"<\|(?:im_)?start\|>(?:{'|'.join(_TEMPLATE_ROLES)})")
+    yield Mark(rf"<\|start_header_id\|>{_WORD_CHARS}{{0,40}}<\|end_header_id\|>")
+    yield Mark(rf"<{_BAR}[\w/\N{{LOWER ONE EIGHTH BLOCK}}]{{1,40}}{_BAR}>")
 
 
 def _iter_line_marks() -> Iterator[Mark]:
@@ -128,76 +122,74 @@ def _iter_line_marks() -> Iterator[Mark]:
     The context's sections begin with a "## Time" heading and the time in our own notation. With another text below it,
     the heading is part of an answer in Markdown, and so are the other headings if they do not follow that section.
     """
-    first, *others = SECTION_HEADINGS
-    line_end: MarkParts = (_BLANK_RUN, CharRun(r"\r", 0, 1), "\n")
-    digits = tuple(CharRun(r"\d", size, size) for size in (4, 2, 2, 2, 2))
-    time: list[MarkPart] = [CharRun("[A-Za-z]", 6, 9)]
-    for between, run in zip(" -- :", digits, strict=True):
-        time += [between, run]
-    yield Mark((first, *line_end, *time[:-1], CharRun(r"\d", 1, 1), CharRun(r"\d", 1, 1)), kind=MarkKind.TIME_SECTION)
+    first, *others = map(regex.escape, SECTION_HEADINGS)
+    time = r"[A-Za-z]{6,9} \d{4}-\d{2}-\d{2} \d{2}:\d{2}"
+    yield Mark(f"{first}{_LINE_END}{time}", kind=MarkKind.TIME_SECTION)
     for heading in others:
-        yield Mark((heading, *line_end), _span_until("\n", keeps_end=True), MarkKind.OTHER_SECTION)
-    for name in ("tool_call:", "tool_calls:"):
-        yield Mark((name,), CallText, MarkKind.CALL)
-    for name in ("tool_call", "tool_code"):
-        yield Mark((f"{_CODE_FENCE}{name}", *line_end), _span_until(_CODE_FENCE), MarkKind.CALL)
+        yield Mark(f"{heading}{_LINE_END}", _span_until("\n", keeps_end=True), MarkKind.OTHER_SECTION)
+    yield Mark("tool_calls?:", CallText, MarkKind.CALL)
+    yield Mark(f"{_CODE_FENCE}tool_(?:call|code){_LINE_END}", _span_until(_CODE_FENCE), MarkKind.CALL)
 
 
 def _iter_answer_start_marks() -> Iterator[Mark]:
     """Yield the marks that count only at the beginning of the answer: calls as JSON, with or without a code fence."""
-    for is_list, arguments in product((False, True), ("arguments", "parameters")):
-        begins: MarkParts = ("[", _SPACES, "{") if is_list else ("{",)
-        name: MarkParts = (_SPACES, '"name"', _SPACES, ":", _SPACES, '"', CharRun(r"[\w.-]", 1, 100), '"')
-        call: MarkParts = (*begins, *name, _SPACES, ",", _SPACES, f'"{arguments}"', _SPACES, ":")
-        yield Mark(call, partial(CallText, depth=1 + is_list), MarkKind.NAMED_CALL)
-        yield Mark((_CODE_FENCE, CharRun(r"\w", 0, 12), _SPACES, *call), _span_until(_CODE_FENCE), MarkKind.NAMED_CALL)
+    s = _SPACES
+    for begins, depth in ((r"\{", 1), (rf"\[{s}\{{", 2)):
+        call = rf'{begins}{s}"name"{s}:{s}"[\w.-]{{1,100}}"{s},{s}"(?:arguments|parameters)"{s}:'
+        yield Mark(call, partial(CallText, depth=depth), MarkKind.NAMED_CALL)
+        yield Mark(rf"{_CODE_FENCE}\w{{0,12}}{s}{call}", _span_until(_CODE_FENCE), MarkKind.NAMED_CALL)
+
+
+class MarkFinder:
+    """Finds marks in a text that arrives in pieces. An earlier mark takes precedence over a later one."""
+
+    def __init__(self, marks: Mapping[str, str]) -> None:
+        """Take the pattern of each mark by the name of its group in the matches."""
+        self._mark_pattern = regex.compile(
+            "|".join(f"(?P<{name}>{pattern})" for name, pattern in marks.items()), regex.IGNORECASE
+        )
+        # never matches a whole mark
+        self._beginning_pattern = regex.compile(f"(?:{'|'.join(marks.values())})(?!)", regex.IGNORECASE)
+
+    def search(self, text: str, at: int, *, is_last: bool) -> regex.Match[str] | None:
+        """Return the first mark, or unless the text `is_last`, a mark that begins at its end, which has no group.
+
+        Such a beginning takes precedence over a mark inside of it, for example over a mark that matches by form alone.
+        """
+        found = self._mark_pattern.search(text, at)
+        begins = None if is_last else self._beginning_pattern.search(text, at, partial=True)
+        # there is always an empty one after the last character
+        if begins and begins.start() < len(text) and (found is None or begins.start() <= found.start()):
+            return begins
+        return found
+
+    def match(self, text: str, at: int, *, is_last: bool) -> regex.Match[str] | None:
+        """Return the same as `search`, but only for a mark at this place."""
+        begins = None if is_last else self._beginning_pattern.match(text, at, partial=True)
+        return begins or self._mark_pattern.match(text, at)
 
 
 _TEXT_MARKS = [*_note_marks(), *_thought_marks(), *_iter_channel_marks(), *_iter_call_marks(), *_iter_template_marks()]
 _LINE_MARKS = [*_iter_line_marks()]
 _START_MARKS = [*_iter_answer_start_marks()]
-# All marks, keyed by the name of their group in the pattern.
-MARK_BY_GROUP: Mapping[str, Mark] = {
-    f"mark{place}": mark for place, mark in enumerate((*_TEXT_MARKS, *_LINE_MARKS, *_START_MARKS))
-}
+_MARK_BY_GROUP = {f"mark{place}": mark for place, mark in enumerate((*_TEXT_MARKS, *_LINE_MARKS, *_START_MARKS))}
 # The characters with which a mark can begin, including the line break before a mark at the beginning of a line.
-FIRST_MARK_CHARS = frozenset({_NEW_LINE, *(str(mark.parts[0])[0] for mark in _TEXT_MARKS)})
+_FIRST_MARK_CHARS = "\n<["
 
 
-@dataclass(frozen=True, slots=True)
-class MarkPatterns:
-    """Patterns of the marks. Inside a text, the line break before a mark is part of the match."""
-
-    # Finds a mark anywhere in a text.
-    in_text: re.Pattern[str]
-    # Matches a mark at the beginning of a line.
-    at_line_start: re.Pattern[str]
-    # Matches a mark at the beginning of the answer.
-    at_answer_start: re.Pattern[str]
+def _select_patterns(marks: Sequence[Mark], before: str = "") -> dict[str, str]:
+    return {name: before + mark.pattern for name, mark in _MARK_BY_GROUP.items() if mark in marks}
 
 
-def _compile_patterns(*, halves: bool) -> MarkPatterns:
-    in_text = {name: mark.parts for name, mark in MARK_BY_GROUP.items() if mark in _TEXT_MARKS}
-    at_line = {name: mark.parts for name, mark in MARK_BY_GROUP.items() if mark in _LINE_MARKS}
-    at_start = {name: mark.parts for name, mark in MARK_BY_GROUP.items() if mark in _START_MARKS}
-    after_line = {name: (_NEW_LINE, _BLANK_RUN, *parts) for name, parts in at_line.items()}
-    indented = {name: (_BLANK_RUN, *parts) for name, parts in at_line.items()}
-    return MarkPatterns(
-        in_text=compile_marks(in_text | after_line, halves=halves),
-        at_line_start=compile_marks(indented, halves=halves),
-        at_answer_start=compile_marks(at_start | indented, halves=halves),
-    )
-
-
-# The patterns for text that continues, which also match the beginning of a mark at its end, and those for the end of
-# the answer, where an incomplete mark is ordinary text.
-PARTIAL_PATTERNS = _compile_patterns(halves=True)
-FINAL_PATTERNS = _compile_patterns(halves=False)
+# Finds a mark anywhere in a text. The line break before a mark is part of the match.
+_MARKS_IN_TEXT = MarkFinder(_select_patterns(_TEXT_MARKS) | _select_patterns(_LINE_MARKS, rf"\n{_BLANKS}"))
+_MARKS_AT_LINE_START = MarkFinder(_select_patterns(_LINE_MARKS, _BLANKS))
+_MARKS_AT_ANSWER_START = MarkFinder(_select_patterns(_START_MARKS) | _select_patterns(_LINE_MARKS, _BLANKS))
 
 
 type FilteredDelta = TextDelta | ReasoningDelta
 
-_search_mark_start = re.compile(f"[{re.escape(''.join(sorted(FIRST_MARK_CHARS)))}]").search
+_search_mark_start = re.compile(f"[{re.escape(_FIRST_MARK_CHARS)}]").search
 
 
 class SpeechFilter:
@@ -228,19 +220,19 @@ class SpeechFilter:
         if self._is_plain and text and not _search_mark_start(text):
             self._ends_in_space = text[-1].isspace()
             return (TextDelta(text),)
-        return self._filter_text(text, PARTIAL_PATTERNS)
+        return self._filter_text(text, is_last=False)
 
     def flush(self) -> Sequence[FilteredDelta]:
         """Return the remaining deltas at the end of the answer. Unspoken text whose end is missing stays unspoken."""
-        return self._filter_text("", FINAL_PATTERNS)
+        return self._filter_text("", is_last=True)
 
-    def _filter_text(self, text: str, patterns: MarkPatterns) -> Sequence[FilteredDelta]:
+    def _filter_text(self, text: str, *, is_last: bool) -> Sequence[FilteredDelta]:
         """Process more text. Return at most one delta of each type, however many marks the text contains."""
         text, at, goes_on = self._pending + text, 0, True
         while goes_on and at < len(text):
-            at, goes_on = self._read_span(text, at) if self._span else self._read_speech(text, at, patterns)
+            at, goes_on = self._read_span(text, at) if self._span else self._read_speech(text, at, is_last=is_last)
         self._pending = text[at:]
-        if patterns is FINAL_PATTERNS and self._pending:
+        if is_last and self._pending:
             self._add_thought(self._pending)
             self._pending = ""
         self._is_plain = not (self._pending or self._span or self._trims or self._at_line_start)
@@ -258,12 +250,12 @@ class SpeechFilter:
             self._span = None
         return read.next_position, read.is_complete
 
-    def _read_speech(self, text: str, at: int, patterns: MarkPatterns) -> tuple[int, bool]:
+    def _read_speech(self, text: str, at: int, *, is_last: bool) -> tuple[int, bool]:
         """Process the text up to the next mark, and the mark, or else all text. Returns the same as `_read_span`."""
         if not self._has_speech:
             unheard = _INVISIBLE_PATTERN.match(text, at)
             at = unheard.end() if unheard else at
-        found = self._find_mark(text, at, patterns)
+        found = self._find_mark(text, at, is_last=is_last)
         if found is None:
             self._add_speech(text[at:])
             return len(text), True
@@ -272,27 +264,27 @@ class SpeechFilter:
         self._add_speech(text[at:begins])
         if found.lastgroup is None:
             return begins, False
-        self._apply_mark(MARK_BY_GROUP[found.lastgroup])
+        self._apply_mark(_MARK_BY_GROUP[found.lastgroup])
         return found.end(), True
 
-    def _find_mark(self, text: str, at: int, patterns: MarkPatterns) -> re.Match[str] | None:
+    def _find_mark(self, text: str, at: int, *, is_last: bool) -> regex.Match[str] | None:
         sections_end = skip_space(text, at) if self._in_sections else -1
         if self._at_line_start:
-            beginning = patterns.at_line_start if self._has_speech else patterns.at_answer_start
-            found = beginning.match(text, at)
+            marks = _MARKS_AT_LINE_START if self._has_speech else _MARKS_AT_ANSWER_START
+            found = marks.match(text, at, is_last=is_last)
             if found and self._is_mark(found, sections_end):
                 return found
         place = at
-        while found := patterns.in_text.search(text, place):
+        while found := _MARKS_IN_TEXT.search(text, place, is_last=is_last):
             if self._is_mark(found, sections_end):
                 return found
             place = found.start() + 1
         return None
 
-    def _is_mark(self, match: re.Match[str], sections_end: int) -> bool:
-        kind = MARK_BY_GROUP[match.lastgroup].kind if match.lastgroup else MarkKind.OTHER
+    def _is_mark(self, match: regex.Match[str], sections_end: int) -> bool:
+        kind = _MARK_BY_GROUP[match.lastgroup].kind if match.lastgroup else MarkKind.OTHER
         if kind is MarkKind.OTHER_SECTION:
-            return match.start() <= sections_end
+            return bool(match.start() <= sections_end)
         if kind is MarkKind.NAMED_CALL:
             name = _CALLED_NAME_PATTERN.search(match[0])
             return name is not None and name[1] in self._tool_names

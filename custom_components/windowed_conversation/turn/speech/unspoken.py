@@ -1,9 +1,9 @@
-"""Parts of a text that are not spoken, and patterns for text that arrives in pieces."""
+"""Parts of a text that are not spoken, read piece by piece."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 import re
 from typing import NamedTuple
+
+import regex
 
 _OPENING, _CLOSING_BRACKETS, _CONTINUES = "([{", ")]}", "{"
 _SPACE_PATTERN = re.compile(r"\s*")
@@ -11,102 +11,6 @@ _OPENING_OR_LINE_PATTERN = re.compile(r"[(\[{\n]")
 _BRACKET_OR_QUOTE_PATTERN = re.compile(r"[()\[\]{}\"']")
 _QUOTE_OR_ESCAPE_BY_QUOTE = {quote: re.compile(rf"[{quote}\\]") for quote in "\"'"}
 _SQUARE_OR_LINE_PATTERN = re.compile(r"[\[\]\n]")
-
-
-@dataclass(frozen=True, slots=True)
-class CharRun:
-    """From `least` to `most` characters of a character class."""
-
-    chars: str
-    least: int
-    most: int
-
-
-@dataclass(frozen=True, slots=True)
-class Lookahead:
-    """Text that must follow the mark but is not part of it."""
-
-    text: str
-
-
-# Plain texts match in any letter case.
-type MarkPart = str | CharRun | Lookahead
-type MarkParts = tuple[MarkPart, ...]
-
-
-def compile_marks(marks: Mapping[str, MarkParts], *, halves: bool = True) -> re.Pattern[str]:
-    """Return a pattern of all marks, each as a named group.
-
-    With `halves`, the beginning of a mark at the end of the text also matches, without a group. An earlier mark takes
-    precedence over a later one, and so does its beginning. Every mark ends in a plain text, so no complete mark is also
-    the beginning of itself.
-    """
-    by_first: dict[str, dict[str, list[CharRun | Lookahead]]] = {}
-    for name, parts in marks.items():
-        first, steps = _split_first_char(parts)
-        by_first.setdefault(first, {})[name] = steps
-    # alternatives that begin with a plain character let the search skip all other characters
-    return re.compile("|".join(f"{re.escape(first)}{_branch(each, halves=halves)}" for first, each in by_first.items()))
-
-
-def _branch(marks: Mapping[str, Sequence[CharRun | Lookahead]], *, halves: bool) -> str:
-    """Return a pattern that matches one of these marks after their first character."""
-    ways: list[str] = []
-    for name, steps in marks.items():
-        ways.append(f"(?P<{name}>{''.join(map(_build_step_pattern, steps))})")
-        if halves and steps:
-            ways.append(_build_partial_pattern(steps))
-    return f"{_build_lookahead(marks.values())}(?:{'|'.join(ways)})"
-
-
-def _build_lookahead(marks: Iterable[Sequence[CharRun | Lookahead]]) -> str:
-    """Return a lookahead for the next character, which quickly rules out most texts that only begin like a mark."""
-    classes: set[str] = set()
-    for steps in marks:
-        for step in steps:
-            classes.add(_any_case(step.text[0]) if isinstance(step, Lookahead) else step.chars)
-            if isinstance(step, Lookahead) or step.least:
-                break
-        else:
-            return ""
-    return rf"(?=\Z|{'|'.join(sorted(classes))})"
-
-
-def _split_first_char(parts: MarkParts) -> tuple[str, list[CharRun | Lookahead]]:
-    """Return the first character, if it is fixed, and the remaining parts, with plain characters as runs of one."""
-    head = parts[0]
-    first = head[0] if isinstance(head, str) else ""
-    steps: list[CharRun | Lookahead] = []
-    for part in (head[1:], *parts[1:]) if isinstance(head, str) else parts:
-        if isinstance(part, str):
-            steps += [CharRun(_any_case(char), 1, 1) for char in part]
-        else:
-            steps.append(part)
-    return first, steps
-
-
-def _any_case(char: str) -> str:
-    return f"[{char.lower()}{char.upper()}]" if char.isalpha() else re.escape(char)
-
-
-def _build_step_pattern(step: CharRun | Lookahead) -> str:
-    if isinstance(step, Lookahead):
-        return f"(?={re.escape(step.text)})"
-    return step.chars if step.most == 1 == step.least else f"{step.chars}{{{step.least},{step.most}}}"
-
-
-def _build_partial_pattern(steps: Iterable[CharRun | Lookahead]) -> str:
-    """Return a pattern for an incomplete sequence of the steps, possibly empty, at the end of the text."""
-    runs: list[CharRun] = []
-    for step in steps:
-        runs += [CharRun(_any_case(char), 1, 1) for char in step.text] if isinstance(step, Lookahead) else [step]
-    half = r"\Z"
-    for run in reversed(runs[:-1]):
-        if run.most == 1 == run.least:
-            half = rf"(?:\Z|{run.chars}{half})"
-        else:
-            half = rf"(?:{run.chars}{{{run.least},{run.most}}}{half}|{run.chars}{{0,{run.most}}}\Z)"
-    return half
 
 
 class ReadProgress(NamedTuple):
@@ -121,15 +25,15 @@ class DelimitedText:
     """An unspoken part that ends at the first of these texts. It includes that text unless `keeps_end` is set."""
 
     def __init__(self, *ends: str, keeps_end: bool = False) -> None:
-        self._end_pattern = compile_marks({f"end{place}": (end,) for place, end in enumerate(ends)})
+        self._end_pattern = regex.compile("|".join(map(regex.escape, ends)), regex.IGNORECASE)
         self._keeps_end = keeps_end
 
     def read(self, text: str, at: int) -> ReadProgress:
         """Read up to the first end text. If there is none, everything read so far is unspoken."""
-        found = self._end_pattern.search(text, at)
+        found = self._end_pattern.search(text, at, partial=True)
         if found is None:
             return ReadProgress(len(text), len(text), is_complete=False)
-        if found.lastgroup is None:
+        if found.partial:
             return ReadProgress(found.start(), found.start(), is_complete=False)
         return ReadProgress(found.start(), found.start() if self._keeps_end else found.end(), is_complete=True)
 
