@@ -43,31 +43,6 @@ _SELECT_EQUAL_BY_KIND: dict[MemoryKind, str] = {
 }
 
 
-class _LineFields:
-    """The fields of one line. Reading a field that memory cannot have written raises `TypeError` or `ValueError`."""
-
-    def __init__(self, line: str) -> None:
-        fields = json.loads(line)
-        if not isinstance(fields, dict):
-            raise TypeError("A line is an object")
-        self._fields: dict[str, Any] = fields
-
-    def read(self, key: str, kind: Any) -> Any:
-        """Return a field as the given type. A tuple of strings is stored as one text, and a missing field is None."""
-        value: Any = self._fields.get(key)
-        if kind == tuple[str, ...]:
-            return tuple((self.read(key, str | None) or "").split())
-        accepted = float | int if kind is float else kind
-        # bool is a subclass of int in Python
-        if not isinstance(value, accepted) or isinstance(value, bool) != (kind is bool):
-            raise TypeError(f"{key} is missing or of another type")
-        if kind is float:
-            return validate_timestamp(value)
-        if isinstance(value, int) and not isinstance(value, bool) and not 1 <= value <= _MAX_EXACT_JSON_INT:
-            raise ValueError(f"{key} is out of range")
-        return value
-
-
 def export_rows(
     connection: sqlite3.Connection, kind: MemoryKind, person: str | None, after: int, most: int
 ) -> list[tuple[int, str]]:
@@ -104,7 +79,7 @@ def load_lines(connection: sqlite3.Connection, words: Words, lines: Iterable[str
     for number, line in enumerate(lines, 1):
         try:
             if line.strip():
-                loader.load_line(_LineFields(line))
+                loader.load_line(_parse_line(line))
         except MemoryFull:
             raise
         except (TypeError, ValueError, RecursionError) as error:
@@ -125,26 +100,26 @@ class _LineLoader:
         self.added_by_kind = Counter[MemoryKind]()
         self.duplicate_count = self.refused_count = 0
 
-    def load_line(self, fields: _LineFields) -> None:
+    def load_line(self, fields: dict[str, Any]) -> None:
         """Import one line."""
-        if (fields.read("version", int | None) or _FORMAT_VERSION) > _FORMAT_VERSION:
+        if (_read_field(fields, "version", int | None) or _FORMAT_VERSION) > _FORMAT_VERSION:
             raise ValueError("The line is of a later version")
-        if fields.read("kind", str) == "forgotten":
+        if _read_field(fields, "kind", str) == "forgotten":
             self._connection.execute(
                 "INSERT OR IGNORE INTO tombstone VALUES (?, ?, ?, FALSE)",
-                (_parse_kind(fields, "of"), fields.read("id", int), fields.read("at", float)),
+                (_parse_kind(fields, "of"), _read_field(fields, "id", int), _read_field(fields, "at", float)),
             )
             return
-        kind, row = _parse_kind(fields, "kind"), fields.read("id", int)
+        kind, row = _parse_kind(fields, "kind"), _read_field(fields, "id", int)
         record_type = _TYPE_BY_KIND[kind]
         columns = dataclasses.fields(record_type)
         record = record_type(
-            **{each.name: fields.read(_FIELD_KEYS.get(each.name, each.name), each.type) for each in columns}
+            **{each.name: _read_field(fields, _FIELD_KEYS.get(each.name, each.name), each.type) for each in columns}
         )
         if self._has_row("tombstone WHERE kind = ? AND id = ? AND at = ?", kind, row, record.at):
             self.refused_count += 1
             return
-        by = fields.read("replaced_by", int | None)
+        by = _read_field(fields, "replaced_by", int | None)
         stored = self._find_equal_row(kind, row, record, is_current=by is None)
         if stored is None:
             new, origin = (None, row) if self._is_id_used(kind, row) else (row, None)
@@ -198,8 +173,32 @@ class _LineLoader:
         return found[0] if found else None
 
 
-def _parse_kind(fields: _LineFields, key: str) -> MemoryKind:
+def _parse_line(line: str) -> dict[str, Any]:
+    fields = json.loads(line)
+    if not isinstance(fields, dict):
+        raise TypeError("A line is an object")
+    return fields
+
+
+def _read_field(fields: dict[str, Any], key: str, kind: Any) -> Any:
+    """Return a field as the given type. A tuple of strings is stored as one text, and a missing field is None.
+
+    Raises `TypeError` or `ValueError` for a field that memory cannot have written.
+    """
+    value: Any = fields.get(key)
+    if kind == tuple[str, ...]:
+        return tuple((_read_field(fields, key, str | None) or "").split())
+    if not index.store.has_json_type(value, kind):
+        raise TypeError(f"{key} is missing or of another type")
+    if kind is float:
+        return validate_timestamp(value)
+    if isinstance(value, int) and not isinstance(value, bool) and not 1 <= value <= _MAX_EXACT_JSON_INT:
+        raise ValueError(f"{key} is out of range")
+    return value
+
+
+def _parse_kind(fields: dict[str, Any], key: str) -> MemoryKind:
     for kind in KINDS:
-        if kind == fields.read(key, str):
+        if kind == _read_field(fields, key, str):
             return kind
     raise ValueError("There is no such kind")

@@ -1,11 +1,11 @@
 """The fields of a recorded turn, by the names of the actions. Ids take the place of the names that a response has."""
 
 from collections.abc import Mapping
-from functools import cache
 from hashlib import sha256
 import json
-from types import UnionType
-from typing import Any, NotRequired, TypedDict, get_args, get_origin, get_type_hints, is_typeddict
+from typing import Any, NotRequired, TypedDict
+
+from ..store import has_json_type
 
 # In characters, for each text of the statistics.
 MAX_FIELD_CHARS = 500
@@ -157,7 +157,7 @@ def decode_statistics(text: str, turn_id: str, at: float, *, has_text: bool) -> 
         turn: Any = {**EMPTY_TURN, **json.loads(text), "turn_id": turn_id, "time": at, "has_text": has_text}
     except ValueError, TypeError, RecursionError:
         return None
-    return turn if _has_type(turn, TurnRecord) else None
+    return turn if has_json_type(turn, TurnRecord) else None
 
 
 def decode_json(text: str) -> Any:
@@ -193,23 +193,3 @@ def _limit_values(value: Any) -> Any:
         case list() | tuple():
             return [_limit_values(each) for each in value]
     return value
-
-
-def _has_type(value: object, kind: Any) -> bool:
-    """Return whether a JSON value has the type of a field."""
-    if is_typeddict(kind):
-        return isinstance(value, dict) and _has_fields(value, kind)
-    if get_origin(kind) is list:
-        return isinstance(value, list) and all(_has_type(each, *get_args(kind)) for each in value)
-    if isinstance(kind, UnionType):
-        return any(_has_type(value, each) for each in get_args(kind))
-    return kind is Any or isinstance(value, float | int if kind is float else get_origin(kind) or kind)
-
-
-def _has_fields(value: Mapping[str, object], kind: Any) -> bool:
-    types = _get_field_types(kind)
-    is_complete = kind.__required_keys__ <= value.keys() <= types.keys()
-    return is_complete and all(_has_type(each, types[name]) for name, each in value.items())
-
-
-_get_field_types = cache(get_type_hints)

@@ -26,5 +26,6 @@ from .file import (
     keep_damaged_file as keep_damaged_file,
     run_script as run_script,
 )
+from .json_types import has_json_type as has_json_type
 from .queue import WriteJob as WriteJob
 from .writer import StoreState as StoreState, StoreWriter as StoreWriter
