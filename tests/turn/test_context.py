@@ -10,11 +10,10 @@ import pytest
 from custom_components.windowed_conversation.turn.context import (
     SECTION_HEADINGS,
     InputStamp,
-    clean_name,
     live_sections,
     mark_typed_prefixes,
-    remove_control_chars,
 )
+from custom_components.windowed_conversation.turn.names import clean_name, remove_control_chars
 
 MORNING = datetime(2026, 11, 23, 8, 5, tzinfo=UTC)
 

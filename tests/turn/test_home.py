@@ -17,13 +17,12 @@ from custom_components.windowed_conversation.turn.home import (
     build_entity_listing,
     build_states_text,
 )
+from custom_components.windowed_conversation.turn.names import area_name, format_name
 from custom_components.windowed_conversation.turn.state_text import (
     EntityState,
     StateCategory,
-    area_name,
     classify_state,
     entity_kind,
-    format_name,
     state_text,
 )
 from custom_components.windowed_conversation.window import EstimatedCounter

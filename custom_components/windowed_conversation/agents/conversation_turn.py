@@ -28,12 +28,13 @@ from ..bridge.tools import SafeAPIInstance, async_get_tools
 from ..const import DOMAIN, RecordLevel
 from ..memory import Memory
 from ..providers import count_tools_tokens
-from ..turn.context import ContextPlacement, InputStamp, clean_name
+from ..turn.context import ContextPlacement, InputStamp
 from ..turn.errors import PromptRenderingFailed
 from ..turn.forgetting import remove_forget_exchange
 from ..turn.home import MIN_STATES_TOKENS, STATES_HINT
 from ..turn.limits import RequestWeight, calculate_max_live_tokens, calculate_overview_limit, weigh_request
 from ..turn.model import Model, Question
+from ..turn.names import clean_name
 from ..turn.recall import PromptFacts, append_prompt_facts
 from ..turn.remember_requests import MemoryDialog, MemoryReply
 from ..turn.routing import RoutingMode

@@ -20,6 +20,7 @@ from ..turn.context import (
     live_sections,
 )
 from ..turn.home import MAX_STATES_TOKENS, NO_STATES_TEXT, StatesText, build_states_text
+from ..turn.names import area_name
 from ..turn.recall import (
     MAX_RECALLED_TOKENS,
     PromptFacts,
@@ -33,7 +34,6 @@ from ..turn.recall import (
 )
 from ..turn.recall_query import build_recall_query
 from ..turn.speaker import Speaker
-from ..turn.state_text import area_name
 from ..window import Exchange, TextKind, Window, is_summary
 from .agent import Agent, ProfileKey
 from .config import AgentConfig

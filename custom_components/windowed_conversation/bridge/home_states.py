@@ -17,7 +17,8 @@ from homeassistant.util.hass_dict import HassKey
 
 from ..const import DOMAIN
 from ..turn.home import Home, KindNames
-from ..turn.state_text import EntityState, area_name, classify_state, entity_kind, format_name, state_text
+from ..turn.names import area_name, format_name
+from ..turn.state_text import EntityState, classify_state, entity_kind, state_text
 from .errors import find_nearest_language
 
 _LOGGER = logging.getLogger(__name__)

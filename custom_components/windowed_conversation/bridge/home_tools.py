@@ -13,7 +13,8 @@ import probatio
 
 from ..const import DOMAIN
 from ..turn.home import SearchResult, build_entity_listing, search_entities
-from ..turn.state_text import Change, EntityState, Period, SpanProblem, area_name, history_text, period_of, state_text
+from ..turn.names import area_name
+from ..turn.state_text import Change, EntityState, Period, SpanProblem, history_text, period_of, state_text
 from .home_states import HomeStates, async_get_home_states
 
 # The most tokens of states in one result. Also the most areas, domains or names in one call.

@@ -1,7 +1,6 @@
 """Speakers for memory and prompts, the owners of devices, and the places of persons as sentences name them."""
 
 from collections.abc import Callable, Mapping
-import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from homeassistant.components import conversation
@@ -14,7 +13,7 @@ from homeassistant.helpers import entity_registry as er, intent
 from homeassistant.helpers.translation import async_get_translations
 
 from ..const import ATTR_DEVICE, ATTR_PERSON, CONF_DEVICE_OWNERS, DOMAIN
-from ..turn.context import clean_name, remove_control_chars
+from ..turn.names import clean_name, iter_folded_words, remove_control_chars
 from ..turn.speaker import Speaker
 from .errors import find_nearest_language
 
@@ -119,16 +118,12 @@ def _get_state_by_place(hass: HomeAssistant) -> dict[str, str]:
 
 def _is_name_ending(place: str, name: str) -> bool:
     """Return whether a name ends with the place, because the template already consumed "en" of "en casa"."""
-    words, ending = _split_words(name), _split_words(place)
+    words, ending = [*iter_folded_words(name)], [*iter_folded_words(place)]
     return _normalize_name(place) == _normalize_name(name) or (bool(ending) and words[-len(ending) :] == ending)
 
 
-def _split_words(text: str) -> list[str]:
-    return re.findall(r"\w+", text.casefold())
-
-
 def _normalize_name(text: str) -> str:
-    return "".join(_split_words(text))
+    return "".join(iter_folded_words(text))
 
 
 @callback

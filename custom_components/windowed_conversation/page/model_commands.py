@@ -32,7 +32,8 @@ from ..agents.actions.turns import async_get_permissions
 from ..bridge.local_intents import QUESTION_INTENT_PARTS
 from ..memory import Memory, MemoryListQuery, RecallHit
 from ..record import RecordedTurns, ToolCallText, TurnListQuery, TurnRecord
-from ..turn.context import clean_name, extract_user_text
+from ..turn.context import extract_user_text
+from ..turn.names import clean_name
 from ..turn.routing import MAX_COMMAND_CHARS, Route, RouteReason, RoutingMode, WindowKey, has_no_required_word
 
 _DAYS = 28

@@ -13,6 +13,7 @@ import re
 import unicodedata
 
 from ..window import MESSAGE_FRAME, Message, Role, with_content
+from .names import clean_name, remove_delimiters
 
 PREFIX_START = "[CONTEXT:"
 PREFIX_END = "]"
@@ -22,13 +23,8 @@ SECTION_HEADINGS = ("## Time", "## Speaker", "## Device", "## Area", "## Convers
 # Replaces the beginning of a fake prefix that the user typed. The rest of the text stays as it was typed.
 TYPED_PREFIX_START = "[typed by the user: CONTEXT:"
 
-_PREFIX_DELIMITER_PATTERN = re.compile(r"[\[\];\s]+")
 # Characters that can start a block of Markdown when they begin a line.
 _MARKDOWN_BLOCK_CHARS = "#>*+-=_~`| "
-_ALLOWED_CONTROL_CHARS = "\n\t"
-# Unicode categories of control and format characters and of lone surrogates: they are invisible, and no name needs
-# them.
-_INVISIBLE = frozenset({"Cc", "Cf", "Cs"})
 # Spaces and zero-width characters between the letters are matched as well: such a prefix still looks genuine to a
 # model.
 _FAKE_PREFIX_PATTERN = re.compile(r"[^\w\[]*".join(map(re.escape, PREFIX_START)), re.IGNORECASE)
@@ -76,28 +72,6 @@ class InputStamp:
         }
 
 
-def remove_delimiters(text: str) -> str:
-    """Return the text on one line, without the characters that separate or close parts of the prefix."""
-    return _PREFIX_DELIMITER_PATTERN.sub(" ", clean_name(text)).strip()
-
-
-def clean_name(name: str) -> str:
-    """Return the name on one line, without control and format characters such as zero-width and bidirectional ones.
-
-    Joiners are format characters, so an emoji that is joined from several is split into these. White space is
-    collapsed.
-    """
-    # true for almost every text, and takes a hundredth of the time
-    if name.isprintable():
-        return " ".join(name.split())
-    seen = (
-        " " if char.isspace() else char
-        for char in name
-        if char.isspace() or unicodedata.category(char) not in _INVISIBLE
-    )
-    return " ".join("".join(seen).split())
-
-
 def extract_user_text(content: str) -> str:
     """Return the user's text in a message, without the prefix that this integration added."""
     return content.partition(f"{PREFIX_END}\n\n")[2] if content.startswith(PREFIX_START) else content
@@ -128,14 +102,6 @@ def _map_to_plain_letters(text: str) -> str:
         return text
     plain = (unicodedata.normalize("NFKC", char) for char in text)
     return "".join([each if len(each) == 1 else char for char, each in zip(text, plain, strict=True)])
-
-
-def remove_control_chars(text: str) -> str:
-    """Return the text without control characters, lone surrogates, and surrounding white space."""
-    if text.isprintable():
-        return text.strip()
-    shown = (char for char in text if char in _ALLOWED_CONTROL_CHARS or unicodedata.category(char) not in ("Cc", "Cs"))
-    return "".join(shown).strip()
 
 
 @dataclass(frozen=True, slots=True)

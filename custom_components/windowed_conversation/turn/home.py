@@ -10,12 +10,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import chain, islice
-import re
 
 from ..memory import Words, clean_text
-from .state_text import UNKNOWN_STATES, EntityState, StateCategory, area_name, format_name
+from .names import area_name, fold_name, format_name, iter_folded_words
+from .state_text import UNKNOWN_STATES, EntityState, StateCategory
 
-_WORD_PATTERN = re.compile(r"\w+")
 # The maximum number of words that are compared of a sentence, and of a name.
 _MAX_SENTENCE_WORDS = 60
 _MAX_NAME_WORDS = 12
@@ -23,7 +22,6 @@ _MAX_NAME_WORDS = 12
 # word without its ending, and the maximum length of the ending.
 _MIN_STEM_LETTERS = 4
 _MAX_ENDING_LETTERS = 2
-_MAX_NAME_CHARS = 300
 
 type EntitiesByKey = Mapping[str, EntityState]
 
@@ -76,7 +74,7 @@ class KindNames:
 
     def find_kinds(self, sentence: str) -> frozenset[str]:
         """Return the kinds that a sentence names, in any grammatical number and case that a stemmer recognizes."""
-        terms = self._word_splitter.build_term_set(" ".join(_split_words(sentence, _MAX_SENTENCE_WORDS)))
+        terms = self._word_splitter.build_term_set(" ".join(islice(iter_folded_words(sentence), _MAX_SENTENCE_WORDS)))
         return frozenset([kind for words, kinds in self._kinds_by_terms.items() if words <= terms for kind in kinds])
 
 
@@ -93,12 +91,7 @@ def _remove_contained_areas(areas: Iterable[str]) -> frozenset[str]:
 
 @lru_cache(maxsize=8192)
 def _get_name_forms(name: str) -> tuple[tuple[str, ...], ...]:
-    return tuple(map(_get_word_forms, _split_words(name, _MAX_NAME_WORDS)))
-
-
-def _split_words(text: str, most: int) -> list[str]:
-    found = _WORD_PATTERN.finditer(text)
-    return [match[0].casefold() for match, _ in zip(found, range(most), strict=False)]
+    return tuple(map(_get_word_forms, islice(iter_folded_words(name), _MAX_NAME_WORDS)))
 
 
 def _get_word_forms(word: str) -> tuple[str, ...]:
@@ -130,9 +123,9 @@ def search_entities(
     called = {format_name(name): name for name in names}
     if not called:
         return SearchResult(entities)
-    folded = {key: (each.name.casefold(), [*map(_fold_name, each.names)]) for key, each in entities.items()}
+    folded = {key: (each.name.casefold(), [*map(fold_name, each.names)]) for key, each in entities.items()}
     keys = {
-        name: _keys_named(folded, name.casefold(), _fold_name(given)) if name else [] for name, given in called.items()
+        name: _keys_named(folded, name.casefold(), fold_name(given)) if name else [] for name, given in called.items()
     }
     found = {key: entities[key] for matches in keys.values() for key in matches}
     return SearchResult(found, tuple(name for name, matches in keys.items() if not matches))
@@ -145,11 +138,6 @@ def _keys_named(folded: Mapping[str, tuple[str, list[str]]], name: str, as_given
         or [key for key, (_, aliases) in folded.items() if as_given in aliases]
         or [key for key, (own, _) in folded.items() if name in own]
     )
-
-
-def _fold_name(name: str) -> str:
-    """Return a name with letter case and white space normalized; this is much faster than `format_name`."""
-    return " ".join(name[:_MAX_NAME_CHARS].casefold().split())
 
 
 type TokenCountFunction = Callable[[str], int]
@@ -191,7 +179,8 @@ class Home:
         If several entities have the same name and some of them are in an area that the sentence names, only those are
         returned.
         """
-        forms = {form for word in _split_words(sentence, _MAX_SENTENCE_WORDS) for form in _get_word_forms(word)}
+        words = islice(iter_folded_words(sentence), _MAX_SENTENCE_WORDS)
+        forms = {form for word in words for form in _get_word_forms(word)}
         areas = _remove_contained_areas(
             {area for area, names in self.names_by_area.items() for name in names if _is_mentioned(name, forms)}
         )

@@ -10,7 +10,8 @@ import re
 
 from ..memory import Fact, RecallHit, clean_text
 from ..window import Exchange, Role, is_summary
-from .context import format_recalled_lines, remove_delimiters
+from .context import format_recalled_lines
+from .names import remove_delimiters
 
 HOME_LABEL = "the home"
 SUMMARY_LABEL = "summary of an earlier conversation"

@@ -12,6 +12,7 @@ import re
 from typing import Any, Self
 
 from ..memory import Words, base_language, clean_text, get_first_person_words, remove_diacritics, split_words
+from .names import iter_folded_words
 from .routing import WindowKey
 
 # Each language has one file, with what is understood in it. The folder is listed at import, which Home Assistant does
@@ -19,7 +20,6 @@ from .routing import WindowKey
 _LANGUAGES_FOLDER = Path(__file__).parents[1] / "languages"
 UNDERSTOOD_LANGUAGES = frozenset([path.stem for path in _LANGUAGES_FOLDER.glob("*.json")])
 
-_WORD_PATTERN = re.compile(r"\w+")
 
 _NEGATION_WORDS = {"no", "non", "não", "nie"}
 
@@ -115,7 +115,7 @@ def is_instruction(text: str, language: str) -> bool:
     question_words = _load_words(base_language(language), "question_words")
     if not get_word_boundary(language):
         return any(word in text for word in question_words)
-    words = _WORD_PATTERN.findall(text.casefold())
+    words = [*iter_folded_words(text)]
     # as in "at what time the train leaves"
     is_preceded = words[:1] and words[0] in _load_words(base_language(language), "question_prepositions")
     return not question_words.isdisjoint(words[: 2 if is_preceded else 1])

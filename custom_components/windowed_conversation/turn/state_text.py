@@ -7,17 +7,14 @@ from enum import StrEnum
 from itertools import groupby
 import math
 from operator import itemgetter
-import re
 from typing import Any
 
-from .context import remove_delimiters
+from .names import format_name
 
 UNKNOWN_STATES = frozenset({"unavailable", "unknown"})
 
 # Characters that separate states in a text, in addition to those that separate or close parts of the prefix.
-_SEPARATOR_PATTERN = re.compile(r"[=|,]+")
-_ELLIPSIS = "…"
-_MAX_NAME_CHARS = 60
+_MAX_TITLE_CHARS = 40
 _LOW_BATTERY_PERCENT = 20
 _FULL_PERCENT = 100
 _SIGNIFICANT_DIGITS = 3
@@ -124,18 +121,6 @@ class EntityState:
         return "measurements" if self.domain == "sensor" else self.kind
 
 
-def format_name(text: str, most: int = _MAX_NAME_CHARS) -> str:
-    """Return the text as a name: on one line, without separators, and with at most `most` characters."""
-    # cut the text first, so that a text of many times that length is not processed to its end
-    name = " ".join(_SEPARATOR_PATTERN.sub(" ", remove_delimiters(text[: 4 * most])).split())
-    return name if len(name) <= most else f"{name[: most - 1]}{_ELLIPSIS}"
-
-
-def area_name(text: str) -> str:
-    """Return the text as the name of an area, which precedes a colon."""
-    return format_name(text.replace(":", " "), _MAX_NAME_CHARS - 20)
-
-
 def entity_kind(domain: str, device_class: object) -> str:
     """Return the kind of an entity (its device class, or else its domain), by which it is counted and named."""
     return (device_class if isinstance(device_class, str) and device_class else domain).replace("_", " ")
@@ -189,7 +174,7 @@ def _iter_details(domain: str, state: str, attributes: Attributes, unit: str) ->
     elif domain == "media_player" and state in ("playing", "paused", "buffering"):
         title = attributes.get("media_title")
         if isinstance(title, str) and title:
-            yield f'"{format_name(title, _MAX_NAME_CHARS - 20).replace('"', "'")}"'
+            yield f'"{format_name(title, _MAX_TITLE_CHARS).replace('"', "'")}"'
     elif domain == "weather" and (temperature := _parse_number(attributes.get("temperature"))) is not None:
         yield _format_rounded(temperature, str(attributes.get("temperature_unit") or unit))
     elif domain == "todo":
