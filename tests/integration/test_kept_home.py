@@ -283,7 +283,7 @@ async def test_forgotten_fact_stays_forgotten(home: InProcess) -> None:
 
 
 async def test_record_has_the_texts_and_the_costs_of_turns(home: InProcess) -> None:
-    exported = {each["id"] for each in home.kept.turns if each["kind"] == "turn_record"}
+    exported = {each["turn_id"] for each in home.kept.turns}
     turns = (await home.act(kept.OWNER, "list_turns", limit=100))["turns"]
     tool = next(each["turn_id"] for each in turns if "remember" in each["tools"])
     shown = await home.act(kept.OWNER, "get_turn", turn_id=tool, request=1)
@@ -324,8 +324,7 @@ def find_lost_shapes(before: Any, now: Any) -> set[tuple[str, str]]:
 
 def read_said(lines: Iterable[dict[str, Any]]) -> list[tuple[str, str, str]]:
     """Return the ids and texts of the turns in an export."""
-    turns = [each for each in lines if each["kind"] == "turn_record" and "text" in each]
-    return [(each["id"], each["text"]["said"], each["text"]["answer"]) for each in turns]
+    return [(each["turn_id"], each["said"], each["answer"]) for each in lines if each["has_text"]]
 
 
 async def test_file_of_a_later_version_is_left_alone(start: StartFn, kept_home: KeptHome) -> None:
