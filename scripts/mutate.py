@@ -3,10 +3,11 @@
     .venv/test/bin/python -m scripts.mutate turn/routing.py window/policy.py    (60 lines, two at a time)
     .venv/test/bin/python -m scripts.mutate turn/routing.py --lines 31 40       (these lines alone)
 
-Paths are relative to the integration. The tests of a module are those that have its name or import it, or else those of
-its folder. After `--minutes`, no further change is tried. Only copies of the repository are changed, never the
-repository itself. Each seed selects a different but reproducible set of lines. Ends with 1 if less than 95 % of the
-changes are caught; a test that hangs counts as having caught a change.
+Paths are relative to the integration. The tests of a module are those that have its name or import it; in a folder that
+knows no Home Assistant, all others of the folder follow. Tests that are marked `long` are left out. After `--minutes`,
+no further change is tried. Only copies of the repository are changed, never the repository itself. Each seed selects a
+different but reproducible set of lines. Ends with 1 if less than 95 % of the changes are caught; a test that hangs
+counts as having caught a change.
 """
 
 import argparse
@@ -14,6 +15,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+import itertools
 import os
 from pathlib import Path
 from queue import SimpleQueue
@@ -38,6 +40,8 @@ _MIN_CAUGHT_SHARE = 0.95
 _PASSED_EXIT_CODE, _FAILED_EXIT_CODES = 0, {1, 2, 4}
 # Files with Home Assistant take seconds each.
 _MAX_TEST_FILES = 12
+# In seconds, long before the repository was.
+_times = itertools.count(1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +55,13 @@ class Mutant:
         return f"{self.path}:{self.mutation.line}  {self.mutation.before}  ->  {self.mutation.after}"
 
     def write_to(self, copy: Path) -> None:
-        """Write the changed module to a copy of the repository."""
-        (copy / PACKAGE_PATH / self.path).write_text(self.mutation.source)
+        """Write the changed module to a copy of the repository.
+
+        Its time is that of no other change, because two changes within the same second would share cached bytecode.
+        """
+        module = copy / PACKAGE_PATH / self.path
+        module.write_text(self.mutation.source)
+        os.utime(module, (0, next(_times)))
 
 
 def create_mutants(paths: list[Path], seed: int) -> list[Mutant]:
@@ -74,33 +83,33 @@ def select_mutants(mutants: list[Mutant], seed: int, count: int, lines: list[int
 
 
 def find_tests(path: Path) -> list[str]:
-    """Return at most twelve test files of a module, those most likely to notice a change first.
+    """Return the test files of a module, those most likely to notice a change first.
 
-    A file with the module's name comes first, then those in the module's folder that import it, then all others that
-    do. The tests of a folder that knows no Home Assistant stay within that folder. A module without any such file has
-    all files of its folder.
+    A file with the module's name comes first, then those that import it. For a folder that knows no Home Assistant, all
+    its other files follow, because they are quick. Of the others there are at most twelve files, those in the module's
+    folder first, or all of that folder if none imports the module.
     """
     folder = REPOSITORY / "tests" / path.parts[0]
-    everywhere = folder if path.parts[0] in _PURE_FOLDERS else REPOSITORY / "tests"
+    is_pure = path.parts[0] in _PURE_FOLDERS
+    everywhere = folder if is_pure else REPOSITORY / "tests"
     files = [each for each in sorted(everywhere.rglob("test_*.py")) if "e2e" not in each.parts]
     module = re.compile(rf"[. ]{path.stem} import |import (?:.*, )?{path.stem}\b")
     own = [each for each in files if each.stem == f"test_{path.stem}"]
     importing = [each for each in files if module.search(each.read_text()) and each not in own]
     importing.sort(key=lambda each: not each.is_relative_to(folder))
-    found = (own + importing)[:_MAX_TEST_FILES] or [each for each in files if each.is_relative_to(folder)]
+    near = [each for each in files if each.is_relative_to(folder) and each not in own + importing]
+    found = own + importing + near if is_pure else (own + importing)[:_MAX_TEST_FILES] or near
     return [str(file.relative_to(REPOSITORY)) for file in found]
 
 
 def run_tests(copy: Path, path: Path, limit: float | None) -> int | None:
     """Return pytest's exit code, or None if it did not end within the time limit."""
     shutil.rmtree(copy / ".hypothesis", ignore_errors=True)
-    options = ("-x", "-q", "-p", "no:cacheprovider", "-p", "tests.no_shrinking", "--hypothesis-seed=0")
+    options = ("-qx", "-m", "not long", "-p", "no:cacheprovider", "-p", "tests.no_shrinking", "--hypothesis-seed=0")
     pure_options = _PURE_OPTIONS if path.parts[0] in _PURE_FOLDERS else ()
     child = subprocess.Popen(
         [sys.executable, "-m", "pytest", *options, *pure_options, "-o", "timeout=120", *find_tests(path)],
         cwd=copy,
-        # Two changes of a module within the same second would otherwise share cached bytecode.
-        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
@@ -121,7 +130,7 @@ def is_caught(mutant: Mutant, copy: Path, limit: float) -> bool:
     try:
         code = run_tests(copy, mutant.path, limit)
     finally:
-        shutil.copy(REPOSITORY / PACKAGE_PATH / mutant.path, copy / PACKAGE_PATH / mutant.path)
+        shutil.copy2(REPOSITORY / PACKAGE_PATH / mutant.path, copy / PACKAGE_PATH / mutant.path)
     if code not in {None, _PASSED_EXIT_CODE, *_FAILED_EXIT_CODES}:
         raise SystemExit(f"pytest ended with {code} at {mutant}")
     return code != _PASSED_EXIT_CODE
@@ -152,23 +161,25 @@ def try_mutants(mutants: list[Mutant], jobs: int, minutes: float) -> dict[Mutant
     caught: dict[Mutant, bool] = {}
     with make_repository_copies(jobs) as free, ThreadPoolExecutor(jobs) as pool:
 
-        def measure(path: Path) -> tuple[Path, float]:
+        def measure(path: Path) -> float:
             copy, began = free.get(), monotonic()
             try:
                 if run_tests(copy, path, None) != _PASSED_EXIT_CODE:
                     raise SystemExit(f"the tests of {path} fail without any change")
             finally:
                 free.put(copy)
-            return path, 30 + 4 * (monotonic() - began)
+            return 30 + 4 * (monotonic() - began)
 
-        limits = dict(pool.map(measure, {mutant.path: None for mutant in mutants}))
+        # modules of one folder may have the same tests, in another order
+        path_by_tests = {frozenset(find_tests(mutant.path)): mutant.path for mutant in mutants}
+        limits = dict(zip(path_by_tests, pool.map(measure, path_by_tests.values()), strict=True))
 
         def try_mutant(mutant: Mutant) -> None:
             if monotonic() > ends_at:
                 return
             copy, began = free.get(), monotonic()
             try:
-                caught[mutant] = is_caught(mutant, copy, limits[mutant.path])
+                caught[mutant] = is_caught(mutant, copy, limits[frozenset(find_tests(mutant.path))])
             finally:
                 free.put(copy)
             result = "caught" if caught[mutant] else "SURVIVED"
