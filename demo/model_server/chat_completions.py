@@ -121,10 +121,9 @@ def build_model_body(http: web.Request, state: ServerState) -> dict[str, Any]:
 
 def build_loaded_models(_http: web.Request, state: ServerState) -> dict[str, Any]:
     """Return the loaded models, as Ollama's `/api/ps` does. Raises RefusedError if this server is not Ollama."""
-    running = state.truncation.build_loaded_models(state.settings.models) if state.truncation else None
-    if running is None:
+    if state.truncation is None:
         raise RefusedError(NO_SUCH_PATH_REFUSAL)
-    return running
+    return state.truncation.build_loaded_models(state.settings.models)
 
 
 def _build_model(name: str) -> dict[str, Any]:

@@ -13,10 +13,9 @@ from .usage import encode_prompt, estimate_tokens
 
 @dataclass(frozen=True, slots=True)
 class ContextTruncation:
-    """The context size in tokens. `is_ollama`: whether answers have Ollama's fingerprint and `/api/ps` has the size."""
+    """The context size of a model in tokens, which `/api/ps` has. The answers have Ollama's fingerprint."""
 
     context_tokens: int
-    is_ollama: bool = False
 
     def truncate(self, body: dict[str, Any]) -> dict[str, Any]:
         """Return the part of a Chat Completions request that the server reads."""
@@ -29,8 +28,6 @@ class ContextTruncation:
                 kept.remove(message)
         return {**body, "messages": kept}
 
-    def build_loaded_models(self, models: Iterable[str]) -> dict[str, Any] | None:
-        """Return the body of `/api/ps`, which lists the loaded models, or None if the server has no such path."""
-        if not self.is_ollama:
-            return None
+    def build_loaded_models(self, models: Iterable[str]) -> dict[str, Any]:
+        """Return the body of `/api/ps`, which lists the loaded models."""
         return {"models": [{"name": model, "model": model, "context_length": self.context_tokens} for model in models]}

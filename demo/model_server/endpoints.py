@@ -21,7 +21,14 @@ from .delivery import AnswerDelivery
 from .faults import ArmedFault, find_requested_fault
 from .home_history import find_home_violations
 from .orders import obey_orders
-from .refusal import NO_SUCH_MODEL_REFUSAL, WRONG_KEY_REFUSAL, Refusal, RefusalReason, RefusedError
+from .refusal import (
+    NO_SUCH_MODEL_REFUSAL,
+    WRONG_KEY_REFUSAL,
+    Refusal,
+    RefusalReason,
+    RefusedError,
+    build_overflow_refusal,
+)
 from .request_log import RequestOutcome, RequestRecord
 from .settings import ModelChoice
 from .shapes import THINKING_SHAPES
@@ -172,13 +179,9 @@ class Endpoints:
         broken = any(each.rule.startswith(SCHEMA_RULE_PREFIX) for each in record.violations)
         if self._state.settings.strict or broken:
             _refuse_invalid(record)
-        size, limit = estimate_tokens(prompt.cache_bytes), self._state.settings.context_size
-        if limit is not None and size > limit:
-            message = f"This model's maximum context length is {limit} tokens. Your messages resulted in {size} tokens."
-            too_long = Refusal(
-                400, "invalid_request_error", "context_length_exceeded", message, reason=RefusalReason.TOO_LONG
-            )
-            raise RefusedError(replace(too_long, size=size, limit=limit))
+        size, settings = estimate_tokens(prompt.cache_bytes), self._state.settings
+        if settings.context_size is not None and size > settings.context_size:
+            raise RefusedError(build_overflow_refusal(size, settings.context_size, settings.overflow_report))
 
     def _answer(self, conversation: Conversation) -> Answer:
         return skills.answer(obey_orders(conversation) if self._state.settings.obedient else conversation)
@@ -208,7 +211,7 @@ class Endpoints:
             searches=searches,
         )
         figures, dropping = self._state.settings.figures, self._state.truncation
-        shapes = (*choice.shapes, *(("ollama",) if dropping and dropping.is_ollama else ()))
+        shapes = (*choice.shapes, *(("ollama",) if dropping else ()))
         return Reply(prompt=prompt, answer=answer, usage=usage, shapes=shapes, figures=figures)
 
 

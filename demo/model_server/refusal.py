@@ -29,6 +29,19 @@ class RefusalReason(StrEnum):
     OVERLOADED = auto()
 
 
+class OverflowReport(StrEnum):
+    """The report of OpenAI's formats about a request that exceeds the context size.
+
+    A code, the context size, a wrong context size, or nothing but a text, as vLLM does.
+    """
+
+    CODE = auto()
+    SIZE = auto()
+    TWICE_THE_SIZE = auto()
+    HALF_THE_SIZE = auto()
+    NOTHING = auto()
+
+
 @dataclass(frozen=True, slots=True)
 class Refusal:
     """An HTTP error response instead of an answer, as OpenAI words it. `extra` is merged into the error object.
@@ -65,3 +78,18 @@ NO_SUCH_PATH_REFUSAL = Refusal(
 NO_SUCH_MODEL_REFUSAL = Refusal(
     404, "invalid_request_error", "model_not_found", "The model does not exist.", reason=RefusalReason.NO_SUCH_MODEL
 )
+
+_SIZE_SHARES = {OverflowReport.SIZE: 1.0, OverflowReport.TWICE_THE_SIZE: 2.0, OverflowReport.HALF_THE_SIZE: 0.5}
+
+
+def build_overflow_refusal(size: int, limit: int, report: OverflowReport) -> Refusal:
+    """Return the refusal of a request of `size` tokens by a model that reads `limit` tokens."""
+    message = f"This model's maximum context length is {limit} tokens. Your messages resulted in {size} tokens."
+    kind, code, extra = "invalid_request_error", None, dict[str, Any]()
+    if report is OverflowReport.CODE:
+        code = "context_length_exceeded"
+    elif report is OverflowReport.NOTHING:
+        kind, extra = "BadRequestError", {"code": 400}
+    else:
+        kind, extra = "exceed_context_size_error", {"code": 400, "n_ctx": int(_SIZE_SHARES[report] * limit)}
+    return Refusal(400, kind, code, message, extra=extra, reason=RefusalReason.TOO_LONG, size=size, limit=limit)

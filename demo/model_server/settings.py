@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from .faults import FAULTS
+from .refusal import OverflowReport
 from .shapes import SHAPES
 
 DEFAULT_MODEL = "scripted"
@@ -35,6 +36,8 @@ class Settings:
     models: tuple[str, ...] = (DEFAULT_MODEL,)
     # In tokens. None means no limit.
     context_size: int | None = None
+    # The report about a request that exceeds `context_size`.
+    overflow_report: OverflowReport = OverflowReport.CODE
     # Maps field names of a usage to the JSON text to report instead of the count, or to None to omit the field.
     figures: Mapping[str, str | None] = field(default_factory=dict)
 

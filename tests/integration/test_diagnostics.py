@@ -80,7 +80,7 @@ async def test_account_is_told_by_its_figures(
     assert float(agent["costs"]["turn"]) > 0
     assert agent["last_turn"]["answered_by"] == AGENT
     assert found["learned"]["models"]["gpt-4o-mini"].keys() == {"fixed", "prose", "tools"}
-    assert found["learned"]["limits"]["gpt-4o-mini"].keys() >= {"named", "served", "refused"}
+    assert found["learned"]["limits"]["gpt-4o-mini"].keys() >= {"named", "accepted", "refused"}
 
 
 async def test_size_that_was_learned_is_told(

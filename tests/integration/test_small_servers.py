@@ -1,4 +1,4 @@
-"""Tests for a local server that silently drops messages beyond 4,096 tokens: detection, limit, and repair issue."""
+"""Tests for a local server that silently drops messages beyond 4,096 tokens: query, limit, and repair issue."""
 
 from typing import Any
 
@@ -10,20 +10,14 @@ from pytest_homeassistant_custom_component.common import MockConfigEntry
 
 from custom_components.windowed_conversation.const import CONF_HISTORY_TOKENS, CONF_ROUTING
 from demo.model_server import ContextTruncation, ModelServer
-from demo.model_server.usage import encode_prompt, estimate_tokens
 
 from .conftest import SayFn, SetUpFn, listed, until
-
-LINE = (
-    "consider that the locker number {0} with the {0} blue and {0} red boxes is on the left of the cellar, behind the "
-    "old wooden door and next to the bicycles"
-)
 
 
 @pytest.fixture
 async def entry(set_up: SetUpFn, model_server: ModelServer) -> MockConfigEntry:
     """Return an account without a key, whose server drops messages as Ollama does and reports its context size."""
-    model_server.truncation = ContextTruncation(4096, is_ollama=True)
+    model_server.truncation = ContextTruncation(4096)
     return await set_up(account={CONF_API_KEY: None}, **{CONF_ROUTING: "model_only"})
 
 
@@ -56,7 +50,7 @@ async def test_issue_names_what_to_set_in_ollama_and_clears_once_it_is_set(
     await asked(entry, say, 4096)
     await say("hello")
     raised = issues(home)
-    model_server.truncation = ContextTruncation(32_768, is_ollama=True)
+    model_server.truncation = ContextTruncation(32_768)
     (agent,) = entry.runtime_data.agents.values()
     agent.model.size.may_have_changed = True
     await asked(entry, say, 32_768)
@@ -92,44 +86,9 @@ async def test_issue_clears_when_the_account_has_another_server(
 async def test_server_with_a_key_is_not_asked(
     home: HomeAssistant, set_up: SetUpFn, say: SayFn, model_server: ModelServer
 ) -> None:
-    model_server.truncation = ContextTruncation(4096, is_ollama=True)
+    model_server.truncation = ContextTruncation(4096)
     await set_up(**{CONF_ROUTING: "model_only"})
     await say("my name is Ada")
     await listed(home)
 
     assert [record.path for record in model_server.log.records if not record.for_answer] == []
-
-
-async def test_server_that_does_not_tell_is_found_out_and_the_issue_says_so(
-    home: HomeAssistant, set_up: SetUpFn, say: SayFn, model_server: ModelServer
-) -> None:
-    model_server.truncation = ContextTruncation(4096)
-    entry = await set_up(account={CONF_API_KEY: None}, **{CONF_ROUTING: "model_only"})
-    for number in range(40):
-        await say(LINE.format(number))
-
-    (agent,) = entry.runtime_data.agents.values()
-    (window,) = agent.windows.loaded_windows().values()
-    dropped = [
-        record for record in model_server.requests if model_server.truncation.truncate(record.body) != record.body
-    ]
-    at = [model_server.requests.index(record) for record in dropped]
-    assert at[-1] - at[0] <= 3
-    assert issues(home)["server_reads_little"]["agent"] == "Ada"
-    assert window.stats().evicted_exchanges > 0
-
-
-async def test_utilization_is_true_while_messages_are_dropped_and_after(
-    set_up: SetUpFn, say: SayFn, model_server: ModelServer
-) -> None:
-    model_server.truncation = ContextTruncation(4096)
-    entry = await set_up(account={CONF_API_KEY: None}, **{CONF_ROUTING: "model_only"})
-    for number in range(32):
-        await say(LINE.format(number))
-    (agent,) = entry.runtime_data.agents.values()
-    (window,) = agent.windows.loaded_windows().values()
-    shown = window.stats().current_tokens
-    await say("hello")
-
-    newest = model_server.requests[-1].body["messages"]
-    assert shown == pytest.approx(estimate_tokens(encode_prompt((), newest[1:-1])), rel=0.05)

@@ -106,7 +106,7 @@ async def test_next_agent_is_asked_where_less_does_not_help(
     assert sent == sorted(set(sent), reverse=True)
 
 
-async def test_request_is_made_smaller_three_times_at_most_down_to_the_newest_exchange(
+async def test_history_is_halved_down_to_the_newest_exchange(
     talked: None, take: Take, byte_question: Question, byte_server: ByteServer
 ) -> None:
     refuse_all(byte_server, KNOWN)
@@ -114,10 +114,7 @@ async def test_request_is_made_smaller_three_times_at_most_down_to_the_newest_ex
     outcome = await take("hello", asked=byte_question)
 
     assert isinstance(outcome.error, ContextOverflow)
-    sent = sizes(byte_server)
-    assert len(sent) == 4
-    assert sent == sorted(set(sent), reverse=True)
-    assert sent[-1] == 2
+    assert sizes(byte_server) == [14, 10, 6, 4, 2]
 
 
 async def test_refusal_without_a_known_reason_is_told_as_it_was_if_less_does_not_help(
@@ -128,7 +125,7 @@ async def test_refusal_without_a_known_reason_is_told_as_it_was_if_less_does_not
     outcome = await take("hello", asked=byte_question)
 
     assert isinstance(outcome.error, BadRequest)
-    assert len(byte_server.requests) == 2
+    assert sizes(byte_server) == [14, 10, 6, 4, 2]
 
 
 async def test_newest_exchange_alone_is_not_sent_again(
@@ -142,21 +139,20 @@ async def test_newest_exchange_alone_is_not_sent_again(
     assert len(byte_server.requests) == 1
 
 
-async def test_refusal_without_a_known_reason_of_what_fits_is_told_at_once(
-    take: Take, window: Window, chain: Question, byte_server: ByteServer
+async def test_less_is_sent_also_where_as_much_was_answered_before(
+    take: Take, byte_question: Question, byte_server: ByteServer
 ) -> None:
     byte_server.set_reply(*ANSWER)
-    await take("a long story " * 50, asked=chain)
-    await take("another long story " * 50, asked=chain)
-    chain.model.size.on_answered(5000)
-    byte_server.requests.clear()
-    refuse_all(byte_server, UNEXPLAINED)
+    await take("a long story " * 50, asked=byte_question)
+    await take("another long story " * 50, asked=byte_question)
+    byte_question.model.size.on_answered(5000)
+    refuse(byte_server, UNEXPLAINED)
 
-    outcome = await take("hello", asked=chain)
+    outcome = await take("hello", asked=byte_question)
 
-    assert isinstance(outcome.error, BadRequest)
-    assert outcome.failures == []
-    assert len(byte_server.requests) == 1
+    assert outcome.sent_text == "Good day."
+    refused, answered = sizes(byte_server)[-2:]
+    assert answered < refused
 
 
 async def test_reason_of_the_next_agents_answer_is_the_length(
@@ -183,7 +179,7 @@ async def test_nothing_is_sent_again_after_the_first_token(
 
 @pytest.mark.usefixtures("talked")
 @pytest.mark.parametrize("body", [KNOWN, BODIES["groq"], UNEXPLAINED], ids=["known", "413", "unexplained"])
-async def test_single_refusal_costs_no_history(
+async def test_refusal_of_less_than_any_server_reads_costs_no_history(
     body: Body, take: Take, window: Window, byte_question: Question, byte_server: ByteServer
 ) -> None:
     refuse(byte_server, body)
@@ -196,16 +192,19 @@ async def test_single_refusal_costs_no_history(
     assert last == refused + 2
 
 
-async def test_second_refusal_in_a_row_is_planned_with(
-    talked: None, take: Take, window: Window, byte_question: Question, byte_server: ByteServer
+@pytest.mark.usefixtures("talked")
+@pytest.mark.parametrize("body", [KNOWN, BODIES["groq"], UNEXPLAINED], ids=["known", "413", "unexplained"])
+async def test_no_more_is_sent_after_a_refusal_than_was_answered(
+    body: Body, take: Take, window: Window, byte_question: Question, byte_server: ByteServer
 ) -> None:
-    for _ in range(2):
-        refuse(byte_server, KNOWN)
-        await take("hello", asked=byte_question)
+    asked = replace(byte_question, system_prompt="You are a voice assistant. " * 500)
+    refuse(byte_server, body)
 
-    await take("hello", asked=byte_question)
+    turns = [await take("hello", asked=asked) for _ in range(3)]
 
-    assert byte_question.model.size.get_context_tokens() is not None
+    refused, *answered = [len(attempt.request.messages) for turn in turns for attempt in turn.attempts]
+    assert len(answered) == 3
+    assert max(answered) < refused
     assert window.stats().evicted_messages > 0
 
 
@@ -232,7 +231,7 @@ async def test_tools_belong_to_what_is_learned(take: Take, question: Question, m
     model = replace(question.model, budget=Budget(WindowPolicy(), schema_tokens=700))
     await take("my name is Ada", asked=replace(question, model=model))
 
-    assert model.size.as_dict()["served"] > 700
+    assert model.size.has_accepted(700)
 
 
 async def test_figure_of_the_user_wins_over_what_was_learned(question: Question) -> None:
@@ -283,10 +282,11 @@ async def test_shortfall_has_the_figures_of_the_size_that_the_server_names(
 async def test_small_server_is_learned_and_filled(
     take: Take, question: Question, window: Window, model_server: ModelServer
 ) -> None:
-    model_server.change(context_size=900)
+    model_server.change(context_size=2500)
+    place = "on the left of the cellar, behind the old wooden door, " * 3
     for number in range(60):
-        await take(f"remember that the locker number {number} is on the left of the cellar, behind the old wooden door")
+        await take(f"remember that the locker number {number} is {place} with the key")
 
     records = model_server.requests
     assert sum(record.status != 200 for record in records) <= len(records) / 10
-    assert records[-1].usage["prompt"] >= 0.75 * 900
+    assert records[-1].usage["prompt"] >= 0.75 * 2500

@@ -129,9 +129,7 @@ def _add_location(hass: HomeAssistant, settings: ModelSettings) -> ModelSettings
 
 
 def _learn_usage(state: AccountState, exact: ExactCounter | None, billed: BilledRequest) -> None:
-    # The billed usage of a truncated request lacks the part that the server did not read.
-    if not billed.is_request_cut:
-        state.calibrations.learn_usage(billed.request, billed.usage, exact)
+    state.calibrations.learn_usage(billed.request, billed.usage, exact)
 
 
 def _track_issues(agent: Agent) -> None:

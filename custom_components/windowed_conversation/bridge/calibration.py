@@ -197,8 +197,11 @@ class ModelCalibrations:
                 size.reset()
 
     def _restore_size_trackers(self, stored: object) -> dict[str, ContextSizeTracker]:
-        sizes = stored.items() if isinstance(stored, dict) else ()
-        return {str(model): ContextSizeTracker.from_dict(size, self._on_size_changed) for model, size in sizes}
+        trackers = dict[str, ContextSizeTracker]()
+        for model, size in stored.items() if isinstance(stored, dict) else ():
+            trackers[str(model)] = tracker = ContextSizeTracker(self._on_size_changed)
+            tracker.restore(size)
+        return trackers
 
     def _on_size_changed(self) -> None:
         self.save_soon()

@@ -150,15 +150,14 @@ def apply_context_size(budget: Budget, context: int) -> Budget:
     )
 
 
-def reduce_history_tokens(history: int, others: int, context: int | None, share: float) -> int:
+def reduce_history_tokens(history: int, others: int, context: int | None) -> int:
     """Return the tokens of history to send after the history and `others` together were refused.
 
-    The result is the number that fits into `context`, the model's apparent size in tokens, or a share of the history if
-    that is None.
+    The result is the number that fits into `context`, the model's apparent size in tokens, or half of the history if
+    that is None or leaves no room.
     """
-    if context is None:
-        return int(history * share)
-    return min(max(context - context // _ANSWER_DIVISOR - others, 0), history - 1)
+    fitting = 0 if context is None else context - context // _ANSWER_DIVISOR - others
+    return min(fitting, history - 1) if fitting > 0 else history // 2
 
 
 def free_tokens(budget: Budget, system_tokens: int) -> int | None:

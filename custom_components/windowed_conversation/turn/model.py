@@ -91,8 +91,6 @@ class BilledRequest:
     # In seconds on the monotonic clock.
     # The server's name for the model that answered, see `AnswerDone.server_identity`.
     server_identity: str = ""
-    # Whether the server read only part of the request.
-    is_request_cut: bool = False
     # Whether it has the lower price of a flexible service tier.
     is_flexible: bool = False
 

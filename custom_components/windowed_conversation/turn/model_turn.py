@@ -23,10 +23,10 @@ from ..providers import (
 )
 from ..window import Exchange, Message, NativeData, Role, ToolCall, Window, count_attachment_tokens
 from .attempts import AnswerStream, OpenAttempt, Purpose
-from .context import LiveContext, add_context, extract_user_text
+from .context import LiveContext, add_context
 from .errors import EmptyAnswer
 from .limits import Budget, calculate_max_live_tokens, choose_evictions, find_shortfall, free_tokens
-from .model import BilledRequest, Question
+from .model import Model, Question
 from .repetition import REPETITION_NOTE
 from .reply import ReplyDelta
 from .request_limit import RequestPermit
@@ -59,13 +59,12 @@ class Answer:
         self._attempt = stream.attempt or OpenAttempt(
             stream.model, stream.request, Purpose.ANSWER, turn.on_attempt, idle_timer=stream.idle_timer
         )
-        self._attempt.on_billed = self._on_billed
+        self._attempt.on_billed = turn.callbacks.on_billed
         self._native: NativeData | None = None
         self._turn_native: NativeData | None = None
         self._reasoning_tokens = 0
         self.has_text = False
         self._has_reasoning = False
-        self._is_request_cut = False
         self._unread_text = ""
         self._speech_filter = SpeechFilter([tool.name for tool in stream.request.tools])
         # The cleaners of the text, in the order in which they are applied.
@@ -111,12 +110,6 @@ class Answer:
         read_only = True in [tool.read_only for tool in self.request.tools if tool.name == call.name]
         is_repeated = self._turn.repetition_detector.add_call(call, message.content, read_only=read_only)
         return replace(message, content=f"{REPETITION_NOTE}\n{message.content}") if is_repeated else message
-
-    def _on_billed(self, billed: BilledRequest) -> None:
-        """Determine whether the server has read the complete request, and pass the usage to the turn's handler."""
-        self._is_request_cut = billed.model.size.on_billed(billed.request, billed.usage, billed.server_identity)
-        self._turn.is_request_cut |= self._is_request_cut
-        self._turn.callbacks.on_billed(replace(billed, is_request_cut=self._is_request_cut))
 
     def _on_event(self, event: Event) -> Sequence[ReplyDelta]:
         match event:
@@ -184,9 +177,8 @@ class Answer:
         if self.has_text or self.calls:
             return deltas
         wanted_more = self._speech_filter.has_call and self.request.may_call
-        if wanted_more or self._is_request_cut or not (self._turn.tool_calls or self._has_written_text):
-            is_nothing = not (wanted_more or self._has_reasoning)
-            raise EmptyAnswer("no text and no tool call", is_unexplained=self._is_request_cut or is_nothing)
+        if wanted_more or not (self._turn.tool_calls or self._has_written_text):
+            raise EmptyAnswer("no text and no tool call", is_unexplained=not (wanted_more or self._has_reasoning))
         return [*deltas, self._record_delta(TextDelta(self._done_phrase))]
 
 
@@ -200,7 +192,7 @@ async def ask_model(turn: Turn, question: Question) -> None:
             answer = await _send_request(turn, question, may_call=may_call)
         if answer.error is not None:
             raise answer.error
-        _learn_from_answer(turn, question)
+        _learn_from_answer(turn, question.model)
         if not answer.calls:
             return
 
@@ -295,28 +287,15 @@ def _get_live_context(turn: Turn, question: Question, budget: Budget, sent: Sequ
     return turn.context
 
 
-def _learn_from_answer(turn: Turn, question: Question) -> None:
-    """Learn from the newest request, which was answered, and evict the history that the model no longer reads."""
-    window, model, newest = turn.window, question.model, turn.attempts[-1]
+def _learn_from_answer(turn: Turn, model: Model) -> None:
+    """Learn from the newest request, which was answered."""
+    newest = turn.attempts[-1]
     usage = newest.billed_request.usage if newest.billed_request else Usage()
-    model.plain_exchanges.on_answered(window, newest.request.messages)
+    model.plain_exchanges.on_answered(turn.window, newest.request.messages)
     # the size of a request with pictures is only a guess, and so is that with results of a search
     if newest.request.has_own_size(usage):
-        model.size.on_answered(turn.request_tokens, usage.output, usage.input + usage.output)
-        if turn.refused_tokens is not None:
-            _learn_from_refusal(turn, newest.request, turn.refused_tokens, question)
+        model.size.on_answered(turn.request_tokens, billed=usage.input, refused=turn.refused_tokens)
     turn.refused_tokens = None
-    if turn.is_request_cut and not _sends_partial_window(turn, question):
-        window.set_turn_limit(free_tokens(model.planned_budget, window.stats().prefix_tokens))
-
-
-def _learn_from_refusal(turn: Turn, served: Request, refused: int, question: Question) -> None:
-    size = question.model.size
-    if turn.is_refusal_unexplained:
-        content = next(each.content for each in reversed(served.messages) if each.role is Role.USER)
-        size.on_unexplained_refusal(refused, turn.request_tokens, hash(extract_user_text(content)))
-    else:
-        size.on_refused(refused, turn.request_tokens)
 
 
 def _sends_partial_window(turn: Turn, question: Question) -> bool:

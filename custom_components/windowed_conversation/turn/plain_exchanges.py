@@ -37,19 +37,18 @@ class PlainTextExchanges:
         texts = (_iter_plain_messages(part) if _exchange_key(part) in plain else part for part in ended)
         return (*chain.from_iterable(texts), *newest)
 
-    def find_suspect_exchanges(self, window: Window, messages: tuple[Message, ...]) -> frozenset[_ExchangeKey]:
-        """Return the ended exchanges whose form may have caused a refusal and that are not sent as text yet.
+    def mark_suspects(self, window: Window, messages: tuple[Message, ...]) -> frozenset[_ExchangeKey]:
+        """Send the ended exchanges whose form may have caused a refusal of these messages as text from now on.
 
-        These are the exchanges that the model has never accepted, or all of them if it has accepted each one before.
+        Returns them: the exchanges that the model has never accepted, or all that are not text yet if it has accepted
+        each one before. Drops the marks of exchanges that the window no longer has.
         """
         plain, served = self._plain_keys.get(window, frozenset()), self._answered.get(window, frozenset())
         formed = frozenset(_exchange_key(part) for part in _split(messages)[:-1] if any(map(_has_format, part))) - plain
-        return formed - served or formed
-
-    def mark_plain(self, window: Window, exchanges: frozenset[_ExchangeKey]) -> None:
-        """Send these exchanges as text from now on, and drop the marks of exchanges that the window no longer has."""
+        suspects = formed - served or formed
         there = {exchange.messages[0].created for exchange in window.exchanges()}
-        self._plain_keys[window] = (self._plain_keys.get(window, frozenset()) | exchanges) & there
+        self._plain_keys[window] = (plain | suspects) & there
+        return suspects
 
     def unmark_plain(self, window: Window, exchanges: frozenset[_ExchangeKey]) -> None:
         """Send these exchanges in their original form again, because the form was not the reason for the refusal."""

@@ -101,12 +101,8 @@ class Turn:
     live_exchange_numbers: frozenset[int] = frozenset()
     # The planned size of the newest request.
     request_tokens: int = 0
-    # The size of the smallest request that was refused as too long since the last one that was answered.
+    # The size of the smallest request that was refused, perhaps as too long, since the last one that was answered.
     refused_tokens: int | None = None
-    # Whether the server did not state the length as the reason of the refusal.
-    is_refusal_unexplained: bool = False
-    # Whether the server has read only part of a request.
-    is_request_cut: bool = False
     # Requests that stay open although their first token took too long.
     waiting_streams: list[AnswerStream] = field(default_factory=list)
     # The waiting request whose answer is awaited next.
@@ -169,7 +165,7 @@ class Turn:
         self.sources = tuple(by_url.values())[:_MAX_SOURCES]
 
     def on_request_refused(self) -> None:
-        """Record that the newest request was refused as too long."""
+        """Record that the newest request was refused, perhaps as too long."""
         self.refused_tokens = min(self.request_tokens, self.refused_tokens or self.request_tokens)
 
     @property

@@ -33,13 +33,10 @@ from .state import AgentFailure, LocalMessagesBuilder, Turn
 # The longest pause, in seconds, that a user has to wait for if no other agent can answer.
 _MAX_WAIT_SECONDS = 10.0
 
-# After a request was refused as too long, each further try keeps this share of the history, unless the model's size is
-# known better. The last try sends only the newest exchange.
-_RETRY_SHARES = (2 / 3, 1 / 2, 0.0)
-
-# After a refusal without a known reason there is only one try with a smaller request, which shows whether the length
-# was the reason.
-_UNEXPLAINED_RETRY_SHARES = (0.0,)
+# How often a smaller request is sent after a refusal: half of the history each time, unless the model's size is known
+# better, then only the newest exchange.
+_MAX_SMALLER_RETRIES = 6
+_NEWEST_ONLY_RETRY = 3
 
 
 async def try_models(turn: Turn, question: Question) -> None:
@@ -173,18 +170,16 @@ async def _ask_fallback_agent(turn: Turn, agent: FallbackAgent) -> None:
 async def _ask_with_less_history(turn: Turn, question: Question) -> None:
     """Send requests to a model, with less of the window each time that it refuses one because of its length.
 
-    After a refusal without a known reason, the same history is sent once with calls and results as text, and then a
-    smaller request once. If neither is accepted, raises the error of the first refusal.
+    After the first refusal without a known reason, the same history is sent with calls and results as text. If no
+    request is accepted, raises the error of that refusal, or else the last error.
     """
-    turn.refused_tokens = None
-    retries: _Retries | None = None
+    turn.refused_tokens, retries = None, _Retries(turn, question)
     while True:
         try:
-            await ask_model(turn, retries.question if retries else question)
+            await ask_model(turn, retries.question)
         except (ProviderError, EmptyAnswer) as err:
             if turn.first_token_seconds is not None:
                 raise
-            retries = retries or _Retries(turn, question)
             retries.prepare_next(err)
         else:
             return
@@ -196,97 +191,67 @@ class _Retries:
     def __init__(self, turn: Turn, question: Question) -> None:
         self.question = question
         self._turn = turn
-        self._model = question.model
         # The number of retries with a smaller request.
-        self._smaller_retry_count = 0
+        self._smaller_count = 0
         # The first refusal without a known reason, and the exchanges that were sent as text because of it.
-        self._unexplained_error: ProviderError | EmptyAnswer | None = None
+        self._unexplained_error: ProviderError | None = None
         self._plain_exchange_keys: frozenset[float | None] = frozenset()
 
     def prepare_next(self, error: ProviderError | EmptyAnswer) -> None:
         """Prepare the request after a refusal. Raises an error if there is nothing left to try."""
+        turn, model = self._turn, self.question.model
+        is_empty, is_accepted = isinstance(error, EmptyAnswer), model.size.has_accepted(turn.request_tokens)
         if isinstance(error, ContextOverflow):
-            self._undo_text_conversion()
             if error.context_tokens is not None:
-                self._model.size.on_size_named(error.context_tokens)
-            self._reduce_history(error, _RETRY_SHARES)
-        elif error.is_unexplained:
-            self._prepare_after_unexplained(error)
-        else:
+                model.size.on_size_named(error.context_tokens)
+        elif not error.is_unexplained or (is_empty and (is_accepted or self._smaller_count)):
             raise error
+        elif isinstance(error, ProviderError) and self._send_as_text(error):
+            return
+        model.plain_exchanges.unmark_plain(turn.window, self._plain_exchange_keys)
+        newest_only = is_empty or self._smaller_count >= _NEWEST_ONLY_RETRY
+        self._smaller_count += 1
+        # an unexplained refusal of a size that was answered before may have another reason, so it evicts nothing
+        may_evict = self._unexplained_error is None or not is_accepted
+        budget = _reduce_budget(turn, model, newest_only=newest_only, may_evict=may_evict)
+        if budget is None or self._smaller_count > _MAX_SMALLER_RETRIES:
+            raise self._unexplained_error or error
+        self.question = replace(self.question, model=replace(model, budget=budget))
+        if not is_empty:
+            turn.on_request_refused()
 
-    def _prepare_after_unexplained(self, error: ProviderError | EmptyAnswer) -> None:
-        if self._unexplained_error is None:
-            self._unexplained_error = error
-            if isinstance(error, ProviderError) and self._convert_to_text():
-                return
-        self._undo_text_conversion()
-        first = self._unexplained_error
-        if self._smaller_retry_count:
-            raise first
-        if not self._model.size.exceeds_last_answered(self._turn.request_tokens):
-            # the length was not the reason: the model has just accepted a request of this size
-            raise BadRequest(str(first)) if isinstance(first, BadRequest) else first
-        self._reduce_history(first, _UNEXPLAINED_RETRY_SHARES)
+    def _send_as_text(self, error: ProviderError) -> bool:
+        """After the first unexplained refusal, send the calls of ended exchanges as text. Return whether any are.
 
-    def _convert_to_text(self) -> bool:
-        """Send calls and results of ended exchanges as text. Return whether there are any."""
-        window, form = self._turn.window, self._model.plain_exchanges
-        self._plain_exchange_keys = form.find_suspect_exchanges(window, self._turn.attempts[-1].request.messages)
-        form.mark_plain(window, self._plain_exchange_keys)
-        return bool(self._plain_exchange_keys)
-
-    def _undo_text_conversion(self) -> None:
-        """Send the exchanges in their original form again, because the form was not the reason for the refusal."""
-        self._model.plain_exchanges.unmark_plain(self._turn.window, self._plain_exchange_keys)
-        self._plain_exchange_keys = frozenset()
-
-    def _reduce_history(self, error: ProviderError | EmptyAnswer, shares: tuple[float, ...]) -> None:
-        """Reduce the history to the next of the shares. Raises the error if nothing can be removed."""
-        place, turn = self._smaller_retry_count, self._turn
-        budget = None
-        if place < len(shares):
-            budget = _reduce_budget(turn, self.question, shares[place], is_last=place == len(_RETRY_SHARES) - 1)
-            if budget is None and not error.is_unexplained:
-                budget = _remove_live_context(turn, self.question)
-        if budget is None:
-            raise error
-        turn.on_request_refused()
-        turn.is_refusal_unexplained = error.is_unexplained and (place == 0 or turn.is_refusal_unexplained)
-        if isinstance(error, EmptyAnswer):
-            turn.refused_tokens = None
-        self.question = replace(self.question, model=replace(self.question.model, budget=budget))
-        self._smaller_retry_count = place + 1
+        If such a refusal was due to the length before, it is assumed that this one is, too.
+        """
+        model, is_first = self.question.model, self._unexplained_error is None
+        self._unexplained_error = self._unexplained_error or error
+        if is_first and not model.size.has_refused:
+            messages = self._turn.attempts[-1].request.messages
+            self._plain_exchange_keys = model.plain_exchanges.mark_suspects(self._turn.window, messages)
+        return is_first and bool(self._plain_exchange_keys)
 
 
-def _reduce_budget(turn: Turn, question: Question, share: float, *, is_last: bool) -> Budget | None:
-    """Return a budget that sends less of the window after a refusal, or None if nothing can be removed."""
-    window, model, refused = turn.window, question.model, turn.request_tokens
+def _reduce_budget(turn: Turn, model: Model, *, newest_only: bool, may_evict: bool) -> Budget | None:
+    """Return a budget that sends less after a refusal, or None if nothing can be removed.
+
+    With `may_evict`, this turn's tool results are shortened if they are most of the request or if no history is left;
+    that evicts history. The live context is the last thing to remove.
+    """
+    window, budget, refused = turn.window, model.budget, turn.request_tokens
     newest, live = window.open_tokens, turn.context.tokens if turn.context else 0
-    others = window.stats().prefix_tokens + model.budget.schema_tokens + live + newest
-    if window.has_tool_calls and newest > refused // 2:
-        return _shorten_tool_results(turn, model)
-    if refused <= others:
-        return None
-    context = None if is_last else model.size.get_retry_tokens(refused)
-    return replace(
-        model.budget, max_sent_tokens=newest + reduce_history_tokens(refused - others, others, context, share)
-    )
-
-
-def _shorten_tool_results(turn: Turn, model: Model) -> Budget | None:
-    """Shorten this turn's tool results and return the budget that they now fit, or None if they cannot be shortened."""
-    window, refused = turn.window, turn.request_tokens
-    before = window.stats()
-    budget = apply_context_size(model.budget, model.size.get_retry_tokens(refused) or int(refused * _RETRY_SHARES[0]))
-    window.set_turn_limit(free_tokens(budget, before.prefix_tokens))
-    return budget if window.stats().current_tokens < before.current_tokens else None
-
-
-def _remove_live_context(turn: Turn, question: Question) -> Budget | None:
-    """Return the budget without room for a live context, the last thing to remove, or None if there is none."""
-    budget = question.model.budget
-    return replace(budget, live_tokens=0) if budget.live_tokens and turn.context and turn.context.tokens else None
+    history = refused - window.stats().prefix_tokens - budget.schema_tokens - live - newest
+    if may_evict and window.has_tool_calls and (newest > refused // 2 or history <= 0):
+        shorter = apply_context_size(budget, model.size.get_retry_tokens(refused, refused // 2) or refused // 2)
+        window.set_turn_limit(free_tokens(shorter, window.stats().prefix_tokens))
+        if window.open_tokens < newest:
+            return shorter
+    if history > 0:
+        context = model.size.get_retry_tokens(refused, refused - history // 2)
+        sent = 0 if newest_only else reduce_history_tokens(history, refused - history, context)
+        return replace(budget, max_sent_tokens=newest + sent)
+    return replace(budget, live_tokens=0) if budget.live_tokens and live else None
 
 
 async def run_turn(turn: Turn) -> None:
