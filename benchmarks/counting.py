@@ -48,7 +48,7 @@ _TEXTS_FILE = Path(__file__).with_name("counting_texts.json")
 _CALIBRATION_TURNS = 5
 _LARGE_WINDOW_TOKENS, _SMALL_WINDOW_TOKENS = 8_000, 4_000
 _DAY_COUNT = 20
-_MAX_ERROR, _MAX_CONTEXT_ERROR = 0.03, 0.1
+_MAX_ERROR, _MAX_CONTEXT_ERROR = 0.04, 0.05
 
 _SYSTEM = """You are Ada, a voice assistant for Home Assistant. Answer in plain text, in the language of the user, and
 keep it simple and to the point. When you control the home, always use the tools; never say that something was done
@@ -197,7 +197,7 @@ def _measure_errors(count: Callable[[Calibration], float], calibration: Calibrat
 
 @cache
 def _count_exact(text: str) -> int:
-    return exact_count("o200k_base", text)
+    return exact_count(text)
 
 
 def _measure_live_contexts(share: float) -> tuple[float, float]:

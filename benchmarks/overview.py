@@ -81,8 +81,8 @@ async def _measure_overview(size: int) -> Measurement:
             prompt = await _async_get_prompt(hass)
             changed_ms.append(_measure_ms(partial(overview.shorten_prompt, prompt, None, ""), rounds=1))
         return Measurement(
-            exact_count("o200k_base", prompt),
-            exact_count("o200k_base", shortened),
+            exact_count(prompt),
+            exact_count(shortened),
             _measure_ms(lambda: yaml_util.dump(_list_core_entities(hass))),
             _measure_ms(lambda: build_overview(hass, entities).build_text(None, "", EstimatedCounter().count)),
             median(changed_ms),

@@ -94,7 +94,7 @@ def _to_json(value: object) -> str:
 
 
 def _count(text: str) -> int:
-    return exact_count("o200k_base", text)
+    return exact_count(text)
 
 
 class RequestCounter:

@@ -56,7 +56,6 @@ KNOWN_WORDS = (
     *(
         "carbonara",
         "checkpointer",
-        "cl100k",
         "cpp",
         "ESPHome",
         "generateContent",

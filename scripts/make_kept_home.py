@@ -71,7 +71,7 @@ _HOUSE = {
     "max_tool_iterations": 6,
 }
 _STUDY = {"name": "Study", "model": _MODEL, "history_tokens": 900, "head_start": False, "record": "full"}
-_CLERK = {"record": "full", "effort": "low", "counting": "o200k_base"}
+_CLERK = {"record": "full", "effort": "low", "exact_counting": True}
 
 # The files of Home Assistant that belong to the home, besides those with entries of other integrations.
 _WHOLE_FILES = ("assist_pipeline.pipelines", "core.area_registry", "onboarding", "person")

@@ -27,7 +27,6 @@ from custom_components.windowed_conversation.const import (
     ATTR_DEVICE,
     ATTR_PERSON,
     CONF_CONTEXT_PLACEMENT,
-    CONF_COUNTING,
     CONF_DEVICE_OWNERS,
     CONF_EFFORT,
     CONF_FILLER,
@@ -39,7 +38,6 @@ from custom_components.windowed_conversation.const import (
     CONF_TOOL_RESULTS,
     SUBENTRY_AI_TASK,
     SUBENTRY_CONVERSATION,
-    Counting,
     OpenAIFormat,
     Persistence,
     RecordLevel,
@@ -209,7 +207,6 @@ def test_every_sensor_has_a_name_and_an_icon() -> None:
 def test_every_choice_has_its_text() -> None:
     choices: dict[str, Iterable[str]] = {
         CONF_CONTEXT_PLACEMENT: ContextPlacement,
-        CONF_COUNTING: Counting,
         CONF_EFFORT: SELECTABLE_EFFORTS,
         CONF_FILLER: FillerMode,
         CONF_FORMAT: OpenAIFormat,

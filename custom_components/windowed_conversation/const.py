@@ -16,7 +16,7 @@ CONF_CONTEXT_TOKENS = "context_tokens"
 CONF_DEPLOYMENT = "deployment"
 CONF_DEVICE_OWNERS = "device_owners"
 CONF_EFFORT = "effort"
-CONF_COUNTING = "counting"
+CONF_EXACT_COUNTING = "exact_counting"
 CONF_EXPIRY_HOURS = "expiry_hours"
 CONF_FAMILY = "model_family"
 CONF_FALLBACK_TIMEOUT = "fallback_timeout"
@@ -90,14 +90,6 @@ class RecordLevel(StrEnum):
     OFF = "off"
     STATISTICS = "statistics"
     FULL = "full"
-
-
-class Counting(StrEnum):
-    """The method of counting tokens: an estimate, or one of OpenAI's tokenizer encodings."""
-
-    ESTIMATE = "estimate"
-    O200K_BASE = "o200k_base"
-    CL100K_BASE = "cl100k_base"
 
 
 class OpenAIFormat(StrEnum):

@@ -210,5 +210,5 @@ def test_own_instructions_and_tools_take_few_tokens(languages: tuple[str, ...], 
         for tool, parameters in own.items()
     ]
 
-    assert sum(exact_count("o200k_base", json.dumps(each, separators=(",", ":"))) for each in sent) <= most
-    assert exact_count("o200k_base", DEFAULT_INSTRUCTIONS) <= 150
+    assert sum(exact_count(json.dumps(each, separators=(",", ":"))) for each in sent) <= most
+    assert exact_count(DEFAULT_INSTRUCTIONS) <= 150

@@ -12,7 +12,7 @@ from pytest_homeassistant_custom_component.common import MockConfigEntry
 from custom_components.windowed_conversation.const import (
     CONF_CAMERAS,
     CONF_CONTEXT_PLACEMENT,
-    CONF_COUNTING,
+    CONF_EXACT_COUNTING,
     CONF_EXCLUDED_TAGS,
     CONF_FALLBACK_TIMEOUT,
     CONF_HEAD_START,
@@ -45,7 +45,7 @@ FRIDAY: dict[str, Any] = {
     CONF_STATES: True,
     CONF_CAMERAS: False,
     CONF_MAX_ANSWER_TOKENS: 500,
-    CONF_COUNTING: "estimate",
+    CONF_EXACT_COUNTING: False,
     CONF_HEAD_START: True,
     **LIMITS,
 }

@@ -193,7 +193,7 @@ async def test_factors_are_learned_from_a_bill(entry: MockConfigEntry, say: SayF
     (after,) = (await read())["agents"]
 
     assert before["calibration"] == {
-        "counting": "estimate",
+        "is_exact": False,
         "is_learned": False,
         "factors": {"fixed": 1.0, "prose": 1.0, "tools": 1.0},
     }

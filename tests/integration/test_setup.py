@@ -14,7 +14,6 @@ import pytest
 from pytest_homeassistant_custom_component.common import async_fire_time_changed
 
 from custom_components.windowed_conversation.const import (
-    CONF_COUNTING,
     CONF_EXPIRY_HOURS,
     CONF_HISTORY_TOKENS,
     CONF_PERSISTENCE,
@@ -95,7 +94,6 @@ IMPOSSIBLE_SETTINGS: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({CONF_PERSISTENCE: "some"}, {}),
     ({}, {CONF_HISTORY_TOKENS: -1}),
     ({}, {CONF_ROUTING: "both"}),
-    ({}, {CONF_COUNTING: "p50k_base"}),
     ({}, {CONF_TURN_TIMEOUT: "long"}),
 ]
 

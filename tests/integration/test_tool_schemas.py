@@ -23,7 +23,6 @@ from tests.json_schemas import build_value, find_mistakes, is_accepted
 from .conftest import SayFn, SetUpFn
 from .states import get_state
 
-_ENCODING = "o200k_base"
 # The domains with tools of their own.
 DOMAINS = ("calendar", "climate", "cover", "fan", "humidifier", "lawn_mower", "light", "media_player", "todo", "vacuum")
 CONTEXT = llm.LLMContext(platform="test", context=None, language="en", assistant=conversation.DOMAIN, device_id=None)
@@ -134,13 +133,13 @@ async def test_schema_that_is_sent_is_valid_and_asks_for_all_but_implied_domains
 
 
 def count_tokens(schemas: dict[str, dict[str, Any]]) -> int:
-    return sum(exact_count(_ENCODING, json.dumps(each, separators=(",", ":"))) for each in schemas.values())
+    return sum(exact_count(json.dumps(each, separators=(",", ":"))) for each in schemas.values())
 
 
 @pytest.fixture(scope="module")
 def _vocabulary() -> None:
     """Read the vocabulary before the event loop, which must not read files, exists."""
-    exact_count(_ENCODING, "")
+    exact_count("")
 
 
 @pytest.mark.usefixtures("_vocabulary")

@@ -12,7 +12,7 @@ from .. import const
 from ..bridge.account import can_compact, can_search, is_local_server
 from ..bridge.delivery import FillerMode
 from ..bridge.home_tools import GetStatesTool
-from ..const import MEMORY_API_ID, Counting, Persistence, RecordLevel
+from ..const import MEMORY_API_ID, Persistence, RecordLevel
 from ..providers import DEFAULT_SETTINGS, Effort, ModelSettings, WebSearch
 from ..turn.context import ContextPlacement
 from ..turn.limits import TurnLimits
@@ -24,7 +24,7 @@ DEFAULT_SCOPE = Scope.CONVERSATION
 DEFAULT_CAMERAS = False
 DEFAULT_COMPACTION = False
 DEFAULT_CONTEXT_PLACEMENT = ContextPlacement.MESSAGE
-DEFAULT_COUNTING = Counting.ESTIMATE
+DEFAULT_EXACT_COUNTING = False
 DEFAULT_EXPIRY_HOURS = 24
 DEFAULT_HEAD_START = True
 DEFAULT_MAX_WINDOWS = 100
@@ -80,7 +80,7 @@ class AgentConfig:
     # Exchanges with one of these tags stay in the window but are not sent.
     excluded_tags: frozenset[str]
     context_placement: ContextPlacement
-    counting: Counting
+    exact_counting: bool
     # The context size that the user entered.
     context_tokens: int | None
     head_start: bool
@@ -119,7 +119,7 @@ class AgentConfig:
             policy=_parse_window_policy(entry, data),
             excluded_tags=frozenset(data.get(const.CONF_EXCLUDED_TAGS, ())),
             context_placement=ContextPlacement(data.get(const.CONF_CONTEXT_PLACEMENT, DEFAULT_CONTEXT_PLACEMENT)),
-            counting=Counting(data.get(const.CONF_COUNTING, DEFAULT_COUNTING)),
+            exact_counting=bool(data.get(const.CONF_EXACT_COUNTING, DEFAULT_EXACT_COUNTING)),
             context_tokens=int(data[const.CONF_CONTEXT_TOKENS]) if const.CONF_CONTEXT_TOKENS in data else None,
             head_start=bool(data.get(const.CONF_HEAD_START, DEFAULT_HEAD_START)),
             limits=_parse_turn_limits(data),

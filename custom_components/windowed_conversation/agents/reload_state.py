@@ -103,7 +103,7 @@ async def async_load_account_state(
         accounts[entry_id] = await _async_read_account_state(store, entry_id)
     account = accounts[entry_id]
     for agent_id, config in (configs or {}).items():
-        exact = await async_get_exact_counter(hass, config.counting)
+        exact = await async_get_exact_counter(hass, is_wanted=config.exact_counting)
         # Also for an existing agent, because its model may have changed, and with it the token counter.
         counter = account.calibrations.get_counter(agent_id, config.model, exact)
         if agent_id not in account.agent_states:

@@ -89,7 +89,7 @@ async def async_set_up_account(
             state.agent_states[agent_id],
             model=model,
             vendor=vendor,
-            learn=partial(_learn_usage, state, await async_get_exact_counter(hass, config.counting)),
+            learn=partial(_learn_usage, state, await async_get_exact_counter(hass, is_wanted=config.exact_counting)),
             head_start=head_start,
         )
         _track_issues(agent)

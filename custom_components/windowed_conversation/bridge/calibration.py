@@ -1,19 +1,16 @@
 """Token counting for an account's models: exact counters, and learned calibration factors and context sizes."""
 
-from binascii import a2b_base64
 from collections.abc import Callable, Collection
 from functools import cache
-import gzip
-from hashlib import sha256
-from io import BytesIO
+from hashlib import sha1, sha256
+from importlib import import_module
 import logging
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-import zlib
 
 from homeassistant.core import HomeAssistant, callback
 
-from ..const import Counting
 from ..providers import Request, Usage
 from ..turn.model import ReasoningDetector
 from ..turn.model_size import ContextSizeTracker
@@ -24,105 +21,83 @@ if TYPE_CHECKING:
 
 _LOGGER = logging.getLogger(__name__)
 
+# A folder in the form of tiktoken's cache: each vocabulary is named by the SHA-1 of its address.
 _VOCABULARY_FOLDER = Path(__file__).parent.parent / "vocabularies"
-
-# Hashes of the vocabulary files that OpenAI publishes, from tiktoken_ext/openai_public.py.
-_SHA256_BY_ENCODING = {
-    Counting.O200K_BASE: "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
-    Counting.CL100K_BASE: "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
-}
-
-# Patterns that split a text into the pieces that are encoded separately, from tiktoken_ext/openai_public.py. They are
-# copied because the functions of that module would download the vocabulary again.
-_SPLIT_PATTERNS = {
-    Counting.O200K_BASE: (
-        r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
-        r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
-        r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-    ),
-    Counting.CL100K_BASE: (
-        r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]"
-        r"|\s+(?!\S)|\s"
-    ),
-}
+_CACHE_VARIABLE = "TIKTOKEN_CACHE_DIR"
+_ENCODING = "o200k_base"
+_VOCABULARY_URL = "https://openaipublic.blob.core.windows.net/encodings/o200k_base.tiktoken"
+# The hash with which OpenAI publishes the vocabulary, from tiktoken_ext/openai_public.py.
+_VOCABULARY_SHA256 = "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d"
 
 # The most stored calibrations of an account. A model that was counted with two counters has two.
 _MAX_MODELS = 100
 
-# Keys of the stored dictionary: factors for the estimate, factors for exact counts by encoding, and context sizes.
+# Keys of the stored dictionary: factors for the estimate, factors for exact counts, and context sizes.
 _KEY_MODELS = "models"
 _KEY_EXACT_COUNTS = "exact"
 _KEY_CONTEXT_SIZES = "limits"
 
 
 class ExactCounter:
-    """Counts the tokens of a text with one of OpenAI's encodings. Control tokens are counted as ordinary text."""
+    """Counts the tokens of a text as OpenAI's models do. Control tokens are counted as ordinary text."""
 
     def __init__(self, encoding: Encoding) -> None:
         self._encoding = encoding
-
-    @property
-    def encoding(self) -> str:
-        """The name of the encoding."""
-        return self._encoding.name
 
     def count(self, text: str) -> int:
         """Return the number of tokens of a text, 0 if it is empty."""
         return len(self._encoding.encode_ordinary(text))
 
 
-async def async_get_exact_counter(hass: HomeAssistant, counting: Counting) -> ExactCounter | None:
+async def async_get_exact_counter(hass: HomeAssistant, *, is_wanted: bool) -> ExactCounter | None:
     """Return the exact counter, or None if tokens are estimated.
 
-    Returns None if the estimate was chosen, or if the package cannot be loaded or the vocabulary is damaged; that is
-    logged once.
+    Returns None if the package cannot be loaded or the vocabulary is damaged, too; that is logged once.
     """
-    if counting is Counting.ESTIMATE:
-        return None
     # The import executor has one thread, so a second caller waits for the first one instead of loading it again.
-    return await hass.async_add_import_executor_job(load_exact_counter, counting)
+    return await hass.async_add_import_executor_job(load_exact_counter) if is_wanted else None
 
 
 @cache
-def load_exact_counter(counting: Counting) -> ExactCounter | None:
+def load_exact_counter() -> ExactCounter | None:
     """Return the exact counter, or None if it cannot be used. The first call blocks for about half a second.
 
     A counter takes 75 MB of memory, so it is loaded once and never freed.
     """
     try:
-        from tiktoken import Encoding  # noqa: PLC0415 - few agents count exactly
+        import tiktoken  # noqa: PLC0415 - few agents count exactly
+
+        openai_public = import_module("tiktoken_ext.openai_public")
     except ImportError as err:
         _log_unusable_counter("package tiktoken", type(err).__name__)
         return None
+    vocabulary = _VOCABULARY_FOLDER / sha1(_VOCABULARY_URL.encode(), usedforsecurity=False).hexdigest()
     try:
-        vocabulary = gzip.decompress((_VOCABULARY_FOLDER / f"{counting}.tiktoken.gz").read_bytes())
-    except (OSError, EOFError, zlib.error) as err:
-        _log_unusable_counter(f"vocabulary {counting}", type(err).__name__)
+        is_intact = sha256(vocabulary.read_bytes()).hexdigest() == _VOCABULARY_SHA256
+    except OSError as err:
+        _log_unusable_counter(f"vocabulary {_ENCODING}", type(err).__name__)
         return None
-    if sha256(vocabulary).hexdigest() != _SHA256_BY_ENCODING[counting]:
-        _log_unusable_counter(f"vocabulary {counting}", "its hash is wrong")
+    # tiktoken downloads a vocabulary that its cache does not have, under another address or with another hash
+    if not is_intact or not {_VOCABULARY_URL, _VOCABULARY_SHA256} <= {*openai_public.o200k_base.__code__.co_consts}:
+        _log_unusable_counter(f"vocabulary {_ENCODING}", "its hash is wrong")
         return None
-    encoding = Encoding(
-        str(counting), pat_str=_SPLIT_PATTERNS[counting], mergeable_ranks=_parse_ranks(vocabulary), special_tokens={}
-    )
-    return ExactCounter(encoding)
-
-
-def _parse_ranks(vocabulary: bytes) -> dict[bytes, int]:
-    """Return the ranks of the tokens. Decodes line by line, so that other threads can acquire the GIL in between."""
-    ranks: dict[bytes, int] = {}
-    for line in BytesIO(vocabulary):
-        token, _, rank = line.partition(b" ")
-        ranks[a2b_base64(token)] = int(rank)
-    return ranks
+    before = os.environ.get(_CACHE_VARIABLE)
+    os.environ[_CACHE_VARIABLE] = str(_VOCABULARY_FOLDER)
+    try:
+        return ExactCounter(tiktoken.get_encoding(_ENCODING))
+    finally:
+        if before is None:
+            del os.environ[_CACHE_VARIABLE]
+        else:
+            os.environ[_CACHE_VARIABLE] = before
 
 
 def _log_unusable_counter(what: str, why: str) -> None:
     _LOGGER.warning("The %s cannot be used, so tokens are estimated: %s", what, why)
 
 
-# A model, and the encoding that its tokens were counted with, or None for the estimate.
-type _CalibrationKey = tuple[str, str | None]
+# A model, and whether its tokens were counted exactly.
+type _CalibrationKey = tuple[str, bool]
 
 
 class ModelCalibrations:
@@ -157,7 +132,7 @@ class ModelCalibrations:
 
         `exact` is the counter to calibrate, or None for the estimate.
         """
-        calibrator = self._calibrators.setdefault((model, exact.encoding if exact else None), Calibrator())
+        calibrator = self._calibrators.setdefault((model, exact is not None), Calibrator())
         counter = self._counters.setdefault(agent_id, CalibratedCounter(calibrator))
         counter.set_calibrator(calibrator, exact)
         return counter
@@ -173,7 +148,7 @@ class ModelCalibrations:
         if (request.tools and not request.may_call) or not request.has_own_size(usage):
             return
         schemas = [tool.text for tool in request.tools]
-        key = request.model, exact.encoding if exact else None
+        key = request.model, exact is not None
         self._calibrators[key] = calibrator = self._calibrators.pop(key, None) or Calibrator()
         sent = usage.input + usage.cleared
         if calibrator.learn(estimate_request(request.messages, schemas, exact), sent, usage.cached):
@@ -209,18 +184,18 @@ class ModelCalibrations:
     def as_dict(self) -> dict[str, Any]:
         """Return the learned values by model: factors for the estimate and for exact counts, and context sizes."""
         learned = {key: each.calibration for key, each in self._calibrators.items() if each.calibration.is_learned}
-        models: dict[str | None, dict[str, Any]] = {None: {}}
-        for model, encoding in list(learned)[-_MAX_MODELS:]:
-            models.setdefault(encoding, {})[model] = learned[model, encoding].as_dict()
+        models: dict[bool, dict[str, Any]] = {False: {}, True: {}}
+        for model, is_exact in list(learned)[-_MAX_MODELS:]:
+            models[is_exact][model] = learned[model, is_exact].as_dict()
         sizes = {model: stored for model, size in self._size_trackers.items() if (stored := size.as_dict())}
         limits = {model: sizes[model] for model in list(sizes)[-_MAX_MODELS:]}
-        return {_KEY_MODELS: models.pop(None), _KEY_EXACT_COUNTS: models, _KEY_CONTEXT_SIZES: limits}
+        return {_KEY_MODELS: models[False], _KEY_EXACT_COUNTS: models[True], _KEY_CONTEXT_SIZES: limits}
 
 
 def _parse_calibrators(stored: dict[str, Any]) -> dict[_CalibrationKey, Calibrator]:
     """Return the stored calibrators. Raises an error if `stored` is malformed."""
     return {
-        (str(model), encoding): Calibrator(Calibration.from_dict(factors))
-        for encoding, models in [(None, stored[_KEY_MODELS]), *stored.get(_KEY_EXACT_COUNTS, {}).items()]
-        for model, factors in models.items()
+        (str(model), key == _KEY_EXACT_COUNTS): Calibrator(Calibration.from_dict(factors))
+        for key in (_KEY_MODELS, _KEY_EXACT_COUNTS)
+        for model, factors in stored[key].items()
     }

@@ -39,7 +39,7 @@ from ..agents.config import (
     DEFAULT_CAMERAS,
     DEFAULT_COMPACTION,
     DEFAULT_CONTEXT_PLACEMENT,
-    DEFAULT_COUNTING,
+    DEFAULT_EXACT_COUNTING,
     DEFAULT_FALLBACK_TIMEOUT,
     DEFAULT_HEAD_START,
     DEFAULT_INSTRUCTIONS,
@@ -359,7 +359,7 @@ def _build_model_fields(account: Mapping[str, Any]) -> FormFields:
         **number_field(const.CONF_TOP_P, 0, 1, step=0.05),
         **token_field(const.CONF_CONTEXT_TOKENS),
         **token_field(const.CONF_MAX_ANSWER_TOKENS, DEFAULT_SETTINGS.max_answer_tokens),
-        **build_choice(const.CONF_COUNTING, const.Counting, DEFAULT_COUNTING),
+        **switch_field(const.CONF_EXACT_COUNTING, default=DEFAULT_EXACT_COUNTING),
         **(switch_field(const.CONF_COMPACTION, default=DEFAULT_COMPACTION) if can_shorten(account) else {}),
         **switch_field(const.CONF_HEAD_START, default=DEFAULT_HEAD_START),
     }

@@ -127,10 +127,10 @@ def find_context_source(model: Model, listed: Iterable[ListedModel]) -> ContextS
 
 
 def _format_calibration(agent: Agent) -> JsonObjectType:
-    """Return the factors by which the counts of texts are multiplied, by kind of text, and the way of counting."""
+    """Return the factors by which the counts of texts are multiplied, by kind, and whether the counts are exact."""
     calibration = agent.counter.calibrator.calibration
     return {
-        "counting": agent.config.counting,
+        "is_exact": agent.config.exact_counting,
         "is_learned": calibration.is_learned,
         "factors": {kind: round(factor, 3) for kind, factor in calibration.as_dict().items()},
     }

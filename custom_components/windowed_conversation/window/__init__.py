@@ -57,7 +57,6 @@ from .summary import (
 from .tokens import (
     MAX_FACTOR as MAX_FACTOR,
     MESSAGE_FRAME as MESSAGE_FRAME,
-    MIN_FACTOR as MIN_FACTOR,
     CalibratedCounter as CalibratedCounter,
     Calibration as Calibration,
     Calibrator as Calibrator,
@@ -70,7 +69,6 @@ from .tokens import (
     count_text_tokens as count_text_tokens,
     estimate_request as estimate_request,
     format_tool_definition as format_tool_definition,
-    frame_tokens as frame_tokens,
 )
 from .tool_results import CUT_MARK_PREFIX as CUT_MARK_PREFIX, STUB_PREFIX as STUB_PREFIX
 from .window import (

@@ -1,10 +1,10 @@
 """Token counting: an estimate without a vocabulary, the size of a message, and calibration by reported usage."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 import json
-from math import sqrt, sumprod
+from math import sumprod
 from typing import Any, Protocol, Self
 
 from .messages import MAX_TOKENS, Attachment, Message, Role, ToolCall, is_number
@@ -51,27 +51,18 @@ MIN_FACTOR = 0.5
 
 MAX_FACTOR = 2.5
 
-# The standard deviations of a factor before anything is learned, and of a factor from an earlier run.
-_INITIAL = 0.3
+# The weight of the initial factor of 1 in the factors of prose and tools, in tokens.
+_INITIAL_WEIGHT = 15.0
 
-_RESTORED_DEVIATION = 0.1
+# The share of what was learned that each further request leaves, because languages and models change.
+_REMAINING_SHARE = 0.98
 
-# The drift of the factors for prose and tools from one request to the next, because languages and models change.
-_DRIFT_DEVIATION = 0.01
+# By how many tokens a request must be larger than the first one to count as half: the smaller the difference, the more
+# the chat template and rounding weigh.
+_HALF_WEIGHT_TOKENS = 60
 
-# The variance of a text's tokens around its kind's factor, in square tokens per token: sentences of 25 tokens are off
-# by 20 %, tool results of 500 tokens by 4 %.
-_VARIANCE = 1.0
-
-# The additional variance of a request: it has a chat template, and a fixed part may change without changing its size.
-_REQUEST_VARIANCE = 25.0
-
-# Usage that is off by more standard deviations counts as if it were off by this many. If it is also off by more than
-# the share `_MAX_SURPRISE_SHARE`, the factors become uncertain again, because another model may be behind the name; a
-# second such usage then corrects them.
-_MAX_DEVIATIONS = 3.0
-
-_MAX_SURPRISE_SHARE = 0.05
+# The share of a request in the factor of the fixed part.
+_FIXED_SHARE = 0.2
 
 
 class TextKind(StrEnum):
@@ -199,8 +190,6 @@ class EstimatedCounter:
         return round(tokens) or 1
 
 
-type _Vector = Sequence[float]
-
 _TEXT_KINDS = tuple(TextKind)
 
 
@@ -241,46 +230,76 @@ def estimate_request(
     return RequestEstimate(sums[TextKind.FIXED], sums[TextKind.PROSE], sums[TextKind.TOOLS], frames)
 
 
-def _build_covariance(deviations: Iterable[float]) -> tuple[_Vector, ...]:
-    """Return the covariance matrix of independent factors with these standard deviations."""
-    variances = [deviation**2 for deviation in deviations]
-    places = range(len(variances))
-    return tuple([tuple([variances[row] if row == column else 0.0 for column in places]) for row in places])
+@dataclass(frozen=True, slots=True)
+class _KindFactor:
+    """The factor of a kind of text: the quotient of weighted sums of billed and of estimated tokens."""
+
+    billed: float = _INITIAL_WEIGHT
+    estimated: float = _INITIAL_WEIGHT
+
+    @property
+    def value(self) -> float:
+        """The model's tokens per estimated token."""
+        return _limit_factor(self.billed / self.estimated)
+
+    def after_difference(self, difference: int, other: int, surprise: float) -> _KindFactor:
+        """Return the factor after a request that differs from another by estimated tokens of this and another kind.
+
+        `surprise` is the number of billed tokens that the factors do not explain. Each kind gets its share of it.
+        """
+        total = abs(difference) + abs(other)
+        if not difference:
+            return self
+        share = abs(difference) / total
+        weight = share * difference / (total + _HALF_WEIGHT_TOKENS)
+        billed = self.value * difference + surprise * share
+        return _KindFactor(
+            _REMAINING_SHARE * self.billed + weight * billed, _REMAINING_SHARE * self.estimated + weight * difference
+        )
+
+
+def _limit_factor(factor: float) -> float:
+    return min(max(factor, MIN_FACTOR), MAX_FACTOR)
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """A correction factor for each kind of text (billed tokens per estimated token), and how certain the factors are.
+    """A correction factor for each kind of text: billed tokens per estimated token.
 
-    Each request gives one equation in these factors, so several requests determine them: a Kalman filter, with a small
-    drift of each factor. The fixed part is nearly the same text in every request, so its factor is known after one
-    request; otherwise its size would hide the share of the conversation. It differs by person and area. When a part of
-    it has changed, its factor becomes less certain in proportion, and the request says less about prose and tools.
+    The fixed part is nearly all of a first request, and its text does not change. So the factors of prose and tools are
+    learned from the difference between a request and the smallest one with the same fixed part, and the factor of the
+    fixed part from the rest.
     """
 
-    factors: _Vector = (1.0,) * len(_TEXT_KINDS)
-    covariance: tuple[_Vector, ...] = _build_covariance((_INITIAL,) * len(_TEXT_KINDS))
-    fixed_tokens: int = 0
+    fixed: float = 1.0
+    prose: _KindFactor = _KindFactor()
+    tools: _KindFactor = _KindFactor()
+    # The smallest request with the current fixed part, and the billed tokens of its texts.
+    smallest: tuple[RequestEstimate, int] | None = None
 
     @classmethod
     def from_dict(cls, factors: dict[str, Any]) -> Self:
         """Return the calibration from a dictionary of `as_dict`. Raises `ValueError` for any other value."""
-        if not isinstance(factors, dict) or set(factors) != set(_TEXT_KINDS):
+        if not isinstance(factors, dict) or set(factors) != set(TextKind):
             raise ValueError("a factor for each kind of text, and nothing else")
         if not all(is_number(factor) and MIN_FACTOR <= factor <= MAX_FACTOR for factor in factors.values()):
             raise ValueError(f"a factor is a number from {MIN_FACTOR} to {MAX_FACTOR}")
-        earlier = tuple(float(factors[kind]) for kind in _TEXT_KINDS)
-        # A factor of exactly 1 was never learned.
-        return cls(earlier, _build_covariance(_INITIAL if factor == 1 else _RESTORED_DEVIATION for factor in earlier))
+        fixed, prose, tools = (float(factors[kind]) for kind in TextKind)
+        return cls(fixed, _KindFactor(_INITIAL_WEIGHT * prose), _KindFactor(_INITIAL_WEIGHT * tools))
 
     @property
     def is_learned(self) -> bool:
         """Whether any factor has been learned."""
         return self != Calibration()
 
+    @property
+    def factors(self) -> tuple[float, float, float]:
+        """The factors in the order of `TextKind`."""
+        return self.fixed, self.prose.value, self.tools.value
+
     def as_dict(self) -> dict[str, float]:
         """Return the factor of each kind of text: the model's tokens per estimated token."""
-        return dict(zip(_TEXT_KINDS, self.factors, strict=True))
+        return dict(zip(TextKind, self.factors, strict=True))
 
     def predict_tokens(self, estimate: RequestEstimate) -> int:
         """Return the number of input tokens that the provider is expected to report for a request."""
@@ -293,31 +312,21 @@ class Calibration:
         bounds of the factors.
         """
         counted = billed - estimate.frame_tokens
-        texts = estimate.fixed, estimate.prose, estimate.tools
-        total = sum(texts)
-        if cached > billed or not MIN_FACTOR * total <= counted <= MAX_FACTOR * total > 0:
+        if cached > billed or not MIN_FACTOR * estimate.text_tokens <= counted <= MAX_FACTOR * estimate.text_tokens > 0:
             return self
-        # The covariance at the start of the request. No variance may exceed that of an unknown factor.
-        changed = abs(estimate.fixed - self.fixed_tokens) / max(estimate.fixed, 1)
-        covariance = [list(row) for row in self.covariance]
-        for place, drift in enumerate((_INITIAL * changed, _DRIFT_DEVIATION, _DRIFT_DEVIATION)):
-            covariance[place][place] = min(covariance[place][place] + drift**2, _INITIAL**2)
-        shared = [sumprod(row, texts) for row in covariance]
-        variance = sumprod(shared, texts) + _REQUEST_VARIANCE + _VARIANCE * (estimate.prose + estimate.tools)
-        farthest = _MAX_DEVIATIONS * sqrt(variance)
-        surprise = counted - sumprod(self.factors, texts)
-        believed = min(max(surprise, -farthest), farthest)
-        factors = [
-            min(max(factor + part * believed / variance, MIN_FACTOR), MAX_FACTOR)
-            for factor, part in zip(self.factors, shared, strict=True)
-        ]
-        if surprise != believed and abs(surprise) > _MAX_SURPRISE_SHARE * counted:
-            return Calibration(tuple(factors))
-        rest = [
-            tuple([entry - part * other / variance for entry, other in zip(row, shared, strict=True)])
-            for row, part in zip(covariance, shared, strict=True)
-        ]
-        return Calibration(tuple(factors), tuple(rest), estimate.fixed)
+        smallest, prose, tools, share = self.smallest, self.prose, self.tools, 1.0
+        if smallest is None or smallest[0].fixed != estimate.fixed:
+            smallest = estimate, counted
+        else:
+            more_prose, more_tools = estimate.prose - smallest[0].prose, estimate.tools - smallest[0].tools
+            surprise = counted - smallest[1] - prose.value * more_prose - tools.value * more_tools
+            prose = self.prose.after_difference(more_prose, more_tools, surprise)
+            tools = self.tools.after_difference(more_tools, more_prose, surprise)
+            smallest = (estimate, counted) if estimate.text_tokens < smallest[0].text_tokens else smallest
+            share = _FIXED_SHARE
+        rest = counted - prose.value * estimate.prose - tools.value * estimate.tools
+        fixed = _limit_factor(rest / estimate.fixed) if estimate.fixed else self.fixed
+        return Calibration(self.fixed + share * (fixed - self.fixed), prose, tools, smallest)
 
 
 class Calibrator:
