@@ -157,7 +157,7 @@ async def test_what_is_no_readable_file_is_refused(hass: HomeAssistant, data: by
 
 
 async def test_a_picture_that_would_fill_the_memory_is_refused(hass: HomeAssistant) -> None:
-    assert await _refuse(hass, _encode("PNG", size=(30_000, 30_000), mode="1")) == "file_not_readable"
+    assert await _refuse(hass, _encode("PNG", size=(8_000, 8_000), mode="1")) == "file_not_readable"
 
 
 async def test_a_file_above_20_mb_is_refused(hass: HomeAssistant) -> None:
