@@ -1,6 +1,7 @@
 """Tests for the spoken part of a model's text, however the stream is cut into pieces."""
 
 from itertools import pairwise
+import re
 import sys
 from typing import Any, Self, SupportsIndex, override
 
@@ -8,6 +9,7 @@ from hypothesis import example, given, strategies as st
 import pytest
 
 from custom_components.windowed_conversation.providers.events import TextDelta
+from custom_components.windowed_conversation.turn.speech import speech_filter
 from custom_components.windowed_conversation.turn.speech.speech_filter import SpeechFilter
 
 from .plain_speech import UNHEARD, PlainSpeech
@@ -170,3 +172,10 @@ def work(text: str) -> int:
 )
 def test_work_grows_with_the_text(text: str) -> None:
     assert work(text * 800) < 2.2 * work(text * 400)
+
+
+def test_no_mark_is_longer_than_the_end_in_which_its_beginning_is_looked_for() -> None:
+    parse: Any = re._parser  # type: ignore[attr-defined]
+    widths = [parse.parse(mark.pattern).getwidth()[1] for mark in speech_filter._MARK_BY_GROUP.values()]
+
+    assert 0 < max(widths) < speech_filter._MAX_MARK_CHARS - len("\n   ")

@@ -24,6 +24,10 @@ _CODE_FENCE = "```"
 _TEMPLATE_ROLES = ("assistant", "user", "system", "tool", "developer")
 _OWN_NOTES = (INTERRUPTED_ANSWER, INTERRUPTED_CALL, QUESTION, REPETITION_NOTE, UNSEEN_NOTE)
 
+# No mark is longer. The beginning of a mark is looked for only in this many last characters of a text. A text of many
+# marks would be searched up to its end for each of them otherwise.
+_MAX_MARK_CHARS = 256
+
 # How many words of a note have to match: a model that repeats a note may change its end.
 _MATCHED_NOTE_WORDS = 4
 
@@ -157,7 +161,10 @@ class MarkFinder:
         Such a beginning takes precedence over a mark inside of it, for example over a mark that matches by form alone.
         """
         found = self._mark_pattern.search(text, at)
-        begins = None if is_last else self._beginning_pattern.search(text, at, partial=True)
+        tail = max(at, len(text) - _MAX_MARK_CHARS)
+        if is_last or (found and found.start() < tail):
+            return found
+        begins = self._beginning_pattern.search(text, tail, partial=True)
         # there is always an empty one after the last character
         if begins and begins.start() < len(text) and (found is None or begins.start() <= found.start()):
             return begins
