@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 import re
 from typing import Any
 
+from custom_components.windowed_conversation.turn.context import TRIMMED_NOTE
 from demo.client import Client, Json
 from demo.home_assistant import HomeAssistantProcess
 from demo.model_server import ModelServer
@@ -22,7 +23,7 @@ _PATIENCE = 30.0
 
 # The log is searched only for inputs and answers of at least this length, because shorter texts occur in any log.
 _MIN_PRIVATE_CHARS = 12
-_LIVE_CONTEXT = re.compile(r"; (?:states|memory, quoted): [^\]]*")
+_LIVE_CONTEXT = re.compile(rf"; (?:{TRIMMED_NOTE}|(?:states|memory, quoted): )[^\]]*")
 # Home Assistant logs this if a browser closes its connection while a message is sent to it.
 _CLOSED_CONNECTION = re.compile(
     r"ClientConnectionResetError exception in shielded future.*?ClientConnectionResetError: Cannot write to closing",
