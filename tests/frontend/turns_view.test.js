@@ -52,6 +52,12 @@ test("a row says who answered and why in words", () => {
   assert.match(text, /turn_route:model no sentence fits/);
 });
 
+test("a row names memory where that has answered", () => {
+  const turn = { ...TURN, route: "local", reason: "memory_request" };
+  const text = collectText(view.render(makeContext(), { view: "turns" }, { ...PAGE, turns: [turn] }));
+  assert.ok(text.includes("panel.tab_memory"));
+});
+
 test("a row opens the reasons of its turn", () => {
   const links = findElements(view.render(makeContext(), { view: "turns" }, PAGE), ({ tag }) => tag === "a");
   assert.equal(links[0].props.href, "?view=why&turn=t1");

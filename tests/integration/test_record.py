@@ -146,6 +146,21 @@ async def test_local_turn_was_answered_by_no_agent(home: HomeAssistant, ours: Mo
     assert (shown["reason"], shown["answered_by"], shown["failures"]) == ("local_match", None, [])
 
 
+@pytest.mark.parametrize("routing", ["local_first", "local_only"])
+@pytest.mark.parametrize(
+    "text", ["remember that my bike is red", "forget that my bike is red", "what do you know about me?"]
+)
+async def test_reason_of_an_answer_of_memory_is_the_request_to_it(
+    home: HomeAssistant, set_up: SetUpFn, say: SayFn, routing: str, text: str
+) -> None:
+    await set_up(**{CONF_ROUTING: routing})
+
+    await say(text)
+
+    shown = get_state(home, "sensor.ada_last_route")
+    assert (shown.state, shown.attributes["reason"], shown.attributes["error"]) == ("local", "memory_request", None)
+
+
 @pytest.mark.long
 async def test_trace_tells_what_openai_was_asked_to_cache_and_did(
     ours: MockConfigEntry, say: SayFn, model_server: ModelServer

@@ -231,7 +231,10 @@ def _build_handlers(turn: ConversationTurn) -> TurnCallbacks:
             model_has_tools=bool(config.llm_apis),
             memory=build_memory_answerer(turn),
         )
-        return await turn.intents.answer_input(situation)
+        answer = await turn.intents.answer_input(situation)
+        if turn.intents.is_memory_answer:
+            turn.state.decision = RouteDecision(Route.LOCAL, RouteReason.MEMORY_REQUEST)
+        return answer
 
     def run_in_background(work: Coroutine[Any, Any, None]) -> None:
         entry = turn.current_agent.entry

@@ -340,6 +340,8 @@ class LocalAnswerer:
         self.asks = False
         # The text of Home Assistant's answer, empty before the answer.
         self.answer_text = ""
+        # Whether memory has answered.
+        self.is_memory_answer = False
 
     async def answer_input(self, situation: Situation) -> Callable[[], tuple[Message, ...]] | RouteReason:
         """Answer locally. Return a function that builds the messages to record, or the reason to ask the model."""
@@ -366,7 +368,7 @@ class LocalAnswerer:
         answer = await self._memory_answers.answer_input() if self._memory_answers else None
         if answer is None:
             return None
-        self._is_recorded, self.asks = answer.is_recorded, answer.asks
+        self._is_recorded, self.asks, self.is_memory_answer = answer.is_recorded, answer.asks, True
         return self._build_response(answer.speech)
 
     def _build_response(self, speech: str) -> IntentResponse:

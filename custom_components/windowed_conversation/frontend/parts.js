@@ -171,6 +171,16 @@ export function findErrorKeys(turn) {
 }
 
 /**
+ * Return what answered a turn. Memory answers without a model as Home Assistant does, and is named.
+ *
+ * @param {Pick<Context, "label" | "t">} context
+ * @param {any} turn
+ */
+export function nameRoute({ label, t }, { route, reason }) {
+  return reason === "memory_request" ? t("panel.tab_memory") : label("turn_route", route);
+}
+
+/**
  * Return why a turn took its route, in words.
  *
  * @param {Context} context

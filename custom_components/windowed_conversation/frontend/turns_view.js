@@ -10,6 +10,7 @@ import {
   loadErrors,
   NOTHING,
   nameAgent,
+  nameRoute,
   redraw,
   renderLink,
   renderSelect,
@@ -189,7 +190,7 @@ function listColumns({ t }) {
  * @param {number} digits the decimals of a cost
  */
 function renderCells(context, turn, errors, digits) {
-  const { hass, label, t } = context;
+  const { hass, t } = context;
   const { input = 0, cached = 0, output = 0 } = turn.usage ?? {};
   const number = (/** @type {number} */ value) => (turn.requests ? formatNumber(hass, value) : NOTHING);
   const answered = nameAgent(context, turn.answered_by ?? turn.entity_id);
@@ -199,7 +200,7 @@ function renderCells(context, turn, errors, digits) {
       h("div", { class: "quiet small" }, answered),
     ],
     [turn.person ?? t("turns.unknown_speaker"), turn.device && h("div", { class: "quiet small" }, turn.device)],
-    [label("turn_route", turn.route), h("div", { class: "quiet small" }, describeReason(context, turn, errors))],
+    [nameRoute(context, turn), h("div", { class: "quiet small" }, describeReason(context, turn, errors))],
     turn.tools.length ? turn.tools.join(", ") : NOTHING,
     formatDuration(hass, turn.duration),
     number(input),

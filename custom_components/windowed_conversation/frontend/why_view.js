@@ -9,6 +9,7 @@ import {
   findErrorKeys,
   loadErrors,
   nameAgent,
+  nameRoute,
   redraw,
   renderLink,
   renderPairs,
@@ -173,7 +174,7 @@ function renderRecent(context, turn, { turn: shown, errors }) {
  */
 export function describeRoute(context, turn, errors) {
   const reason = describeReason(context, turn, errors);
-  const route = context.label("turn_route", turn.route);
+  const route = nameRoute(context, turn);
   return reason ? `${route}: ${reason}` : route;
 }
 

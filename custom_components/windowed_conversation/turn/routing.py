@@ -141,6 +141,8 @@ class RouteReason(StrEnum):
     ANSWERS_QUESTION = "answers_question"
     MODEL_ONLY = "model_only"
     LOCAL_ONLY = "local_only"
+    # memory answered: the user asked to remember or to forget something, or what is known
+    MEMORY_REQUEST = "memory_request"
     # a satellite has heard its own answer: see `is_echo`
     ECHO = "echo"
     TOO_LONG = "too_long_for_local"
