@@ -55,4 +55,4 @@ def test_interface_has_no_more_texts_than_needed() -> None:
 
 
 def test_page_has_no_more_texts_than_needed() -> None:
-    assert len([*flat(TEXTS[PAGE])]) <= 400
+    assert len([*flat(TEXTS[PAGE])]) <= 240

@@ -278,7 +278,7 @@ class PagePanel:
     async def open_all(self) -> None:
         """Open all that the view has closed."""
         await self.main.locator("details").evaluate_all("all => all.forEach(each => { each.open = true; })")
-        await expect(self.main).not_to_contain_text("Loading")
+        await expect(self.main).not_to_contain_text("Please wait")
 
     async def settle(self) -> None:
         """Wait until two frames are drawn, and the transitions of colours have ended."""

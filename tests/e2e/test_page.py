@@ -95,11 +95,11 @@ async def test_window_of_300_tokens_trims_where_the_line_was_drawn(panel, small_
     assert [text for text in before if text not in said] == above
 
 
-@pytest.mark.parametrize(("button", "tag"), [("Pin", "important"), ("Evict first", "ephemeral")])
+@pytest.mark.parametrize(("button", "tag"), [("Pin", "important"), ("Drop first", "ephemeral")])
 async def test_button_tags_an_exchange(panel, quick_house, button, tag):
     await open_conversation(panel, quick_house, f"tagged {tag}", "my name is Ada", "what is my name?")
     await panel.press(button)
-    await panel.done("The exchange was changed.")
+    await panel.done("Done.")
 
     tagged = await read(quick_house, f"tagged {tag}", "messages", tags=[tag])
     without = await read(quick_house, f"tagged {tag}", "messages", exclude_tags=[tag])
@@ -110,7 +110,7 @@ async def test_button_tags_an_exchange(panel, quick_house, button, tag):
 async def test_button_unpins_an_exchange(panel, quick_house):
     await open_conversation(panel, quick_house, "unpinned", "my name is Ada")
     await panel.press("Pin")
-    await panel.done("The exchange was changed.")
+    await panel.done("Done.")
     await panel.press("Unpin")
     await expect(panel.locator.get_by_role("button", name="Pin", exact=True)).to_be_visible()
 
@@ -130,16 +130,16 @@ async def test_button_summarizes_the_older_exchanges(panel, quick_house):
     said = [f"consider that locker {number} is the blue one beside number {number}" for number in range(8)]
     await open_conversation(panel, quick_house, "summarized", *said)
     await panel.press("Summarize")
-    await panel.done("The older exchanges are now a summary.")
+    await panel.done("Done.")
 
     assert (await read(quick_house, "summarized", "statistics"))["exchanges"] < len(said)
 
 
 async def test_button_copies_a_conversation(panel, quick_house):
     await open_conversation(panel, quick_house, "forked", "my name is Ada")
-    await panel.press("Fork")
-    await panel.answer("Fork", "the copy of it")
-    await panel.done("The conversation was copied.")
+    await panel.press("Copy")
+    await panel.answer("Copy", "the copy of it")
+    await panel.done("Done.")
 
     copied, original = [await read(quick_house, name) for name in ("the copy of it", "forked")]
     assert [each["content"] for each in copied] == [each["content"] for each in original]
@@ -158,10 +158,10 @@ async def test_imported_conversation_continues(panel, quick_house, tmp_path):
     await open_conversation(panel, quick_house, "before the import", "my name is Ada")
     exported = await read(quick_house, "before the import", "export")
     (tmp_path / "import.json").write_text(json.dumps(exported | {"conversation_id": "imported"}))
-    await panel.locator.get_by_text("Import a conversation").click()
+    await panel.locator.locator("summary").get_by_text("Import a conversation").click()
     await panel.locator.locator("input[type=file]").set_input_files(tmp_path / "import.json")
-    await panel.press("Import")
-    await panel.done("The conversation was imported.")
+    await panel.press("Import a conversation")
+    await panel.done("Done.")
 
     assert (await quick_house.say("what is my name?", "imported")).speech == "Your name is Ada."
 
@@ -170,7 +170,7 @@ async def test_conversation_that_is_forgotten_is_gone(panel, quick_house):
     await open_conversation(panel, quick_house, "forgotten", "my name is Ada")
     await panel.press("Forget")
     await panel.answer("Forget")
-    await panel.done("The conversation was deleted.")
+    await panel.done("Done.")
 
     with pytest.raises(RefusedError):
         await read(quick_house, "forgotten")
@@ -248,7 +248,7 @@ async def test_fact_is_corrected(panel, quick_house):
     await panel.fact("herring").get_by_role("button", name="Correct").click()
     await panel.main.get_by_label("Corrected text").fill("My favourite fish is herring from the Baltic Sea")
     await panel.press("Save")
-    await panel.done("The fact was corrected.")
+    await panel.done("Done.")
 
     assert await recall(quick_house.client, "herring") == ["My favourite fish is herring from the Baltic Sea"]
 
@@ -260,7 +260,7 @@ async def test_preview_of_forgetting_shows_what_goes_and_then_it_goes(panel, qui
     await expect(panel.dialog).to_contain_text("I have a red canoe")
     await expect(panel.dialog).to_contain_text("facts: 1")
     await panel.answer("Forget")
-    await panel.done("It was forgotten.")
+    await panel.done("Done.")
 
     assert await recall(quick_house.client, "canoe") == []
 
@@ -303,7 +303,7 @@ async def test_person_without_rights_forgets_one_of_their_facts_and_sees_no_othe
     await expect(guest_panel.main).not_to_contain_text("treasure")
     await guest_panel.fact("cake").get_by_role("button", name="Forget").click()
     await guest_panel.answer("Forget")
-    await guest_panel.done("It was forgotten.")
+    await guest_panel.done("Done.")
 
     assert await recall(guest.client, "bread cake") == ["My bread is fresh"]
 

@@ -63,8 +63,8 @@ test("what was learned of the model's tokens is named by kind of text", () => {
   assert.equal(describeCalibration(makeContext(), calibration), "health.kind_prose +7%, health.kind_tools -10%");
 });
 
-test("an agent that learned nothing says so", () => {
-  assert.equal(describeCalibration(makeContext(), { is_learned: false, factors: {} }), "health.not_calibrated");
+test("an agent that learned nothing has no figures to show", () => {
+  assert.equal(describeCalibration(makeContext(), { is_learned: false, factors: {} }), "");
 });
 
 test("an agent without findings says so", () => {

@@ -4,7 +4,7 @@
 
 import { call, describeError, loadTexts, subscribe, unsubscribe } from "./api.js";
 import { renderBar } from "./bar.js";
-import { filterRows, isOnlyAbout, keyOf, mergeChange, nameConversation } from "./conversations.js";
+import { describeEvicted, filterRows, isOnlyAbout, keyOf, mergeChange, nameConversation } from "./conversations.js";
 import { formatNumber, formatTime } from "./format.js";
 import { h, render } from "./html.js";
 import { formatUrl } from "./state.js";
@@ -142,7 +142,7 @@ export class CardView {
           this.#config.title || (row ? nameConversation(row) : "Windowed Conversation"),
         ),
         error && h("p", { key: "error", class: "error" }, error),
-        !row && !error && h("p", { key: "empty", class: "quiet" }, this.#t("card.empty")),
+        !row && !error && h("p", { key: "empty", class: "quiet" }, this.#t("conversation.empty")),
         row && this.#renderRow(row),
         h("p", { key: "link" }, h("a", { href }, this.#t("card.open"))),
       ),
@@ -155,9 +155,8 @@ export class CardView {
     const { figures } = row;
     const facts = [
       `${row.agent} · ${formatTime(hass, row.last_used)}`,
-      this.#t("card.newest", { tokens: formatNumber(hass, figures.newest_tokens) }),
-      figures.evicted.exchanges &&
-        this.#t("card.evicted", { exchanges: formatNumber(hass, figures.evicted.exchanges) }),
+      `${this.#t("bar.question")} · ${this.#t("conversation.tokens", { tokens: formatNumber(hass, figures.newest_tokens) })}`,
+      describeEvicted({ hass, t: this.#t }, figures),
     ];
     return [
       renderBar({ hass, t: this.#t }, figures, this.#shown.weight, { hasLegend: false }),

@@ -16,6 +16,8 @@ const MAX_FILE_BYTES = 8_000_000;
 // Home Assistant closes a connection that sends it a message of more than 4 MiB.
 const MAX_SENT_BYTES = 4_000_000;
 const REVOKE_DELAY = 10_000;
+/** The error of the server for what is no export, or too large. */
+const MALFORMED = { translation_domain: "windowed_conversation", translation_key: "import_malformed" };
 
 /**
  * Return the change of tags that excludes an exchange or includes it again.
@@ -41,40 +43,30 @@ export function chooseExclusion({ is_excluded, tags }, excludedTags) {
  */
 export async function importFile(context, form) {
   const fields = new FormData(form);
-  const file = fields.get("file");
-  if (!(file instanceof File) || !file.size)
-    return context.say(context.t("conversation.import_no_file"), { isError: true });
-  if (file.size > MAX_FILE_BYTES) return context.say(context.t("conversation.import_large"), { isError: true });
-  const { content, key, error = "" } = parseExport(await file.text());
-  if (key) return context.say(context.t(`conversation.${key}`, { error }), { isError: true });
+  const file = /** @type {File} */ (fields.get("file"));
   const entity_id = String(fields.get("agent"));
-  const isDone = await context.act(
-    async () => {
-      const { conversation_id } = await context.call("import_conversation", { entity_id, export: content });
-      context.update({ entity: entity_id, conversation: conversation_id, exchange: null });
-    },
-    { done: "conversation.imported" },
-  );
+  const isDone = await context.act(async () => {
+    const content = file.size <= MAX_FILE_BYTES && parseExport(await file.text());
+    if (!content) throw MALFORMED;
+    const { conversation_id } = await context.call("import_conversation", { entity_id, export: content });
+    context.update({ entity: entity_id, conversation: conversation_id, exchange: null });
+  });
   if (isDone) form.reset();
 }
 
 /**
- * Return the content of an exported file, or the key of the text that says why it has none.
+ * Return the content of an exported file, or null if it is no object, or too large to be sent.
  *
  * @param {string} text
- * @returns {{ content?: object, key?: string, error?: string }}
+ * @returns {object | null}
  */
 export function parseExport(text) {
-  let content;
   try {
-    content = JSON.parse(text);
-  } catch (error) {
-    return { key: "import_malformed", error: /** @type {Error} */ (error).message };
+    const content = JSON.parse(text);
+    return typeof content === "object" && !Array.isArray(content) && !isTooLarge(content) ? content : null;
+  } catch {
+    return null;
   }
-  if (typeof content !== "object" || content === null || Array.isArray(content)) {
-    return { key: "import_malformed", error: typeof content };
-  }
-  return isTooLarge(content) ? { key: "import_large" } : { content };
 }
 
 /** @param {object} content */
@@ -97,16 +89,13 @@ async function readExport(context, opened) {
  * @param {{ add: string[], remove: string[] }} change
  */
 export function tag(context, opened, exchange, { add, remove }) {
-  return context.act(
-    async () => {
-      // Exchanges are counted back from the newest one, and there may be a newer one than when this was drawn.
-      const { exchanges } = await context.call("conversation", idsOf(opened));
-      const current = exchanges.find((/** @type {Exchange} */ each) => each.number === exchange.number);
-      const back = current?.exchange ?? exchange.exchange;
-      await context.call("tag_exchange", { ...idsOf(opened), exchange: back, add, remove });
-    },
-    { done: "conversation.tagged" },
-  );
+  return context.act(async () => {
+    // Exchanges are counted back from the newest one, and there may be a newer one than when this was drawn.
+    const { exchanges } = await context.call("conversation", idsOf(opened));
+    const current = exchanges.find((/** @type {Exchange} */ each) => each.number === exchange.number);
+    const back = current?.exchange ?? exchange.exchange;
+    await context.call("tag_exchange", { ...idsOf(opened), exchange: back, add, remove });
+  });
 }
 
 /**
@@ -114,7 +103,7 @@ export function tag(context, opened, exchange, { add, remove }) {
  * @param {Conversation} opened
  */
 export function summarize(context, opened) {
-  return context.act(() => context.call("summarize_conversation", idsOf(opened)), { done: "conversation.summarized" });
+  return context.act(() => context.call("summarize_conversation", idsOf(opened)));
 }
 
 /**
@@ -125,21 +114,17 @@ export async function fork(context, opened) {
   const { t } = context;
   const name = await context.ask({
     title: t("conversation.fork"),
-    text: t("conversation.fork_text"),
     label: t("conversation.fork_name"),
     confirm: t("conversation.fork"),
   });
   if (!name) return;
-  await context.act(
-    async () => {
-      const { entity_id } = opened;
-      const content = await readExport(context, opened);
-      if (isTooLarge(content)) throw new Error(t("conversation.import_large"));
-      await context.call("import_conversation", { entity_id, conversation_id: name, export: content });
-      context.update({ entity: opened.entity_id, conversation: name, exchange: null });
-    },
-    { done: "conversation.forked" },
-  );
+  await context.act(async () => {
+    const { entity_id } = opened;
+    const content = await readExport(context, opened);
+    if (isTooLarge(content)) throw MALFORMED;
+    await context.call("import_conversation", { entity_id, conversation_id: name, export: content });
+    context.update({ entity: opened.entity_id, conversation: name, exchange: null });
+  });
 }
 
 /**
@@ -155,13 +140,10 @@ export async function forget(context, opened) {
     isDangerous: true,
   });
   if (!isConfirmed) return;
-  await context.act(
-    async () => {
-      await context.call("delete_conversation", idsOf(opened));
-      context.update({ entity: null, conversation: null, exchange: null }, { replace: true });
-    },
-    { done: "conversation.forgotten" },
-  );
+  await context.act(async () => {
+    await context.call("delete_conversation", idsOf(opened));
+    context.update({ entity: null, conversation: null, exchange: null }, { replace: true });
+  });
 }
 
 /**
@@ -169,19 +151,16 @@ export async function forget(context, opened) {
  * @param {Conversation} opened
  */
 export function download(context, opened) {
-  return context.act(
-    async () => {
-      const content = await readExport(context, opened);
-      const url = URL.createObjectURL(new Blob([JSON.stringify(content)], { type: "application/json" }));
-      const anchor = document.createElement("a");
-      anchor.href = url;
-      anchor.download = `${opened.conversation_id.replace(/[^\w.-]+/g, "_")}.json`;
-      anchor.click();
-      // The browser reads it only after this.
-      setTimeout(() => URL.revokeObjectURL(url), REVOKE_DELAY);
-    },
-    { done: "conversation.exported" },
-  );
+  return context.act(async () => {
+    const content = await readExport(context, opened);
+    const url = URL.createObjectURL(new Blob([JSON.stringify(content)], { type: "application/json" }));
+    const anchor = document.createElement("a");
+    anchor.href = url;
+    anchor.download = `${opened.conversation_id.replace(/[^\w.-]+/g, "_")}.json`;
+    anchor.click();
+    // The browser reads it only after this.
+    setTimeout(() => URL.revokeObjectURL(url), REVOKE_DELAY);
+  });
 }
 
 /** @param {Row} row */

@@ -7,6 +7,7 @@ import { chooseExclusion, download, forget, fork, importFile, summarize, tag } f
 import {
   chooseConversation,
   countRemoved,
+  describeEvicted,
   describeSource,
   extend,
   filterRows,
@@ -113,7 +114,7 @@ function render(context, state, data) {
       data.problem && h("p", { class: "card error", key: "problem" }, data.problem),
       data.opened
         ? renderConversation(context, state, data.opened, data.messages)
-        : h("p", { class: "card", key: "none" }, t(rows.length ? "conversation.choose" : "conversation.empty")),
+        : !rows.length && h("p", { class: "card", key: "none" }, t("conversation.empty")),
     ),
   );
 }
@@ -184,10 +185,7 @@ function renderRow({ t, hass, link, update }, data, row) {
         { class: "small quiet" },
         h("meter", { min: 0, max: max_tokens, ".value": tokens, "aria-hidden": "true" }),
         " ",
-        t("conversation.size", {
-          exchanges: formatNumber(hass, row.figures.exchanges),
-          tokens: formatNumber(hass, tokens),
-        }),
+        t("conversation.size", { exchanges: formatNumber(hass, row.figures.exchanges) }),
       ),
     ),
   );
@@ -222,24 +220,10 @@ function renderConversation(context, state, opened, messages) {
       "section",
       { class: "card", key: "exchanges", "aria-labelledby": "exchanges-title" },
       h("h3", { id: "exchanges-title" }, t("conversation.exchanges")),
-      renderEvicted(context, figures),
+      figures.evicted.exchanges > 0 && h("p", { class: "quiet", key: "evicted" }, describeEvicted(context, figures)),
       keepExchanges(context, state, opened, messages),
     ),
   ];
-}
-
-/**
- * @param {Context} context
- * @param {Conversation["figures"]} figures
- */
-function renderEvicted({ t, hass }, { evicted, trims }) {
-  if (!evicted?.exchanges) return null;
-  const counts = {
-    exchanges: formatNumber(hass, evicted.exchanges),
-    tokens: formatNumber(hass, evicted.tokens),
-    trims: formatNumber(hass, trims),
-  };
-  return h("p", { class: "quiet", key: "evicted" }, t("conversation.evicted", counts));
 }
 
 /**
@@ -324,7 +308,7 @@ function renderExchange(context, state, opened, exchange, isLeaving, messages) {
   return h(
     "li",
     { key: number, class: isLeaving && "leaving" },
-    exchange.is_summary && h("p", { class: "quiet small" }, t("conversation.summary")),
+    exchange.is_summary && h("p", { class: "quiet small" }, context.label("turn_route", "summary")),
     isShown
       ? messages.map((message) => renderMessage(context, message))
       : [
@@ -410,7 +394,11 @@ function renderMessage({ t }, { role, content, name, tool_calls: calls = [] }) {
   return h(
     "div",
     { class: "message" },
-    h("p", { class: "small quiet" }, t(`conversation.${role}`, { name: name ?? "" })),
+    h(
+      "p",
+      { class: "small quiet" },
+      role === "system" ? t("bar.instructions") : t(`conversation.${role}`, { name: name ?? "" }),
+    ),
     content && h("p", { class: "text long", dir: "auto", tabindex: "0" }, formatJson(content)),
     calls.map((each) => [
       h("p", { class: "small" }, t("conversation.calls", { name: each.name })),
@@ -445,7 +433,7 @@ function renderImport(context, state) {
         "label",
         null,
         t("conversation.import_file"),
-        h("input", { type: "file", name: "file", accept: ".json,application/json" }),
+        h("input", { type: "file", name: "file", accept: ".json,application/json", required: true }),
       ),
       h(
         "label",
@@ -459,7 +447,7 @@ function renderImport(context, state) {
           ),
         ),
       ),
-      h("button", { type: "submit" }, t("conversation.import_start")),
+      h("button", { type: "submit" }, t("conversation.import")),
     ),
   );
 }

@@ -2,6 +2,8 @@
  * Chooses among conversations, names them, and keeps their figures up to date.
  */
 
+import { formatNumber } from "./format.js";
+
 /**
  * @typedef {import("./types.js").Context} Context
  * @typedef {import("./types.js").ConversationData} Data
@@ -121,6 +123,21 @@ export function keyOf({ entity_id, conversation_id }) {
  */
 export function nameConversation({ person, device, conversation_id }) {
   return person ?? device ?? conversation_id;
+}
+
+/**
+ * Return how much has left a window in a sentence, or an empty text if nothing has.
+ *
+ * @param {Pick<Context, "hass" | "t">} context
+ * @param {Pick<import("./types.js").Figures, "evicted" | "trims">} figures
+ */
+export function describeEvicted({ hass, t }, { evicted, trims }) {
+  if (!evicted.exchanges) return "";
+  return t("conversation.evicted", {
+    exchanges: formatNumber(hass, evicted.exchanges),
+    tokens: formatNumber(hass, evicted.tokens),
+    trims: formatNumber(hass, trims),
+  });
 }
 
 /**

@@ -127,7 +127,7 @@ function render(context, state, { rows, currency }) {
       ),
     ),
     rows.length > 0 && [
-      section([t("costs.by_day"), t("costs.day")], groupByDay(rows), (name) => formatDay(context.hass, name)),
+      section([t("costs.by_day"), t("costs.by_day")], groupByDay(rows), (name) => formatDay(context.hass, name)),
       section(
         [t("costs.by_person"), t("turns.person")],
         groupRows(rows, (row) => row.person),
@@ -151,8 +151,8 @@ function renderTotal({ hass, t }, sum, currency) {
   const number = (/** @type {number} */ value) => formatNumber(hass, value);
   return renderPairs([
     [t("turns.cost"), formatMoney(hass, sum.cost, currency)],
-    [t("costs.turns"), number(sum.turns)],
-    [t("costs.requests"), number(sum.requests)],
+    [t("panel.tab_turns"), number(sum.turns)],
+    [t("why.requests"), number(sum.requests)],
     [
       t("turns.tokens"),
       t("turns.token_figures", { input: number(sum.input), cached: number(sum.cached), output: number(sum.output) }),
@@ -174,7 +174,7 @@ function renderSums({ hass, t }, [title, label], sums, getName, currency) {
   const columns = [
     { label },
     { label: t("turns.cost"), isNumber: true },
-    { label: t("costs.turns"), isNumber: true },
+    { label: t("panel.tab_turns"), isNumber: true },
     { label: t("turns.input"), isNumber: true },
     { label: t("turns.cached"), isNumber: true },
     { label: t("turns.output"), isNumber: true },

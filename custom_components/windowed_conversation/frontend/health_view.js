@@ -2,9 +2,10 @@
  * The health of servers, agents and memory in one place.
  */
 
+import { describeEvicted } from "./conversations.js";
 import { formatBytes, formatNumber, formatShare, formatTime } from "./format.js";
 import { h } from "./html.js";
-import { renderPairs, translateOr } from "./parts.js";
+import { NOTHING, renderPairs, translateOr } from "./parts.js";
 
 /**
  * @typedef {import("./types.js").Context} Context
@@ -68,7 +69,7 @@ function render(context, _state, { accounts, agents, memory, localize }) {
     h(
       "section",
       { class: "card", key: "memory" },
-      h("h2", null, t("health.memory")),
+      h("h2", null, t("panel.tab_memory")),
       renderMemory(context, memory, localize),
     ),
   ];
@@ -117,26 +118,18 @@ function renderAgent(context, agent, localize) {
       [t("health.context"), agent.model && describeContext(context, agent)],
       [t("health.calibration"), agent.model && describeCalibration(context, calibration)],
       [t("health.cache"), cache?.input_tokens > 0 && formatShare(hass, cache.cached_tokens / cache.input_tokens)],
-      [t("health.windows"), t("conversation.size", count(context, figures))],
-      [t("health.evicted"), figures.trims > 0 && t("conversation.evicted", countEvicted(context, figures))],
+      [
+        t("health.windows"),
+        [
+          t("conversation.size", { exchanges: formatNumber(hass, figures.exchanges) }),
+          t("conversation.tokens", { tokens: formatNumber(hass, figures.tokens) }),
+          describeEvicted(context, figures),
+        ]
+          .filter(Boolean)
+          .join(" · "),
+      ],
     ]),
   );
-}
-
-/**
- * @param {Context} context
- * @param {any} figures
- */
-function count({ hass }, { exchanges, tokens }) {
-  return { exchanges: formatNumber(hass, exchanges), tokens: formatNumber(hass, tokens) };
-}
-
-/**
- * @param {Context} context
- * @param {any} figures
- */
-function countEvicted(context, { evicted, trims }) {
-  return { ...count(context, evicted), trims: formatNumber(context.hass, trims) };
 }
 
 /**
@@ -144,19 +137,19 @@ function countEvicted(context, { evicted, trims }) {
  * @param {any} agent
  */
 function describeContext(context, { context_tokens: tokens, context_source: source }) {
-  if (typeof tokens !== "number") return context.t("panel.unknown");
+  if (typeof tokens !== "number") return NOTHING;
   const size = context.t("conversation.tokens", { tokens: formatNumber(context.hass, tokens) });
   return source ? `${size} · ${translateOr(context, `health.context_${source}`, source)}` : size;
 }
 
 /**
- * Return how the model's tokens differ from our count, by kind of text.
+ * Return how the model's tokens differ from our count, by kind of text, or an empty text if nothing is learned yet.
  *
  * @param {Context} context
  * @param {{ is_learned: boolean, factors: Record<string, number> } | null} calibration
  */
 export function describeCalibration({ hass, t }, calibration) {
-  if (!calibration?.is_learned) return t("health.not_calibrated");
+  if (!calibration?.is_learned) return "";
   return Object.entries(calibration.factors)
     .map(([kind, factor]) => `${t(`health.kind_${kind}`)} ${formatNumber(hass, factor - 1, DIFFERENCE)}`)
     .join(", ");
@@ -168,20 +161,19 @@ export function describeCalibration({ hass, t }, calibration) {
  * @param {Localize} localize
  */
 function renderMemory(context, memory, localize) {
-  const { hass, t } = context;
+  const { hass, label, t } = context;
   const some = (/** @type {number | null} */ value) => (value ? formatNumber(hass, value) : null);
   return [
-    h(
-      "p",
-      { class: !memory.available && "error" },
-      memory.available
-        ? t("health.memory_available")
-        : (memory.reason && localize(`memory_${memory.reason}`)) || t("health.memory_unavailable"),
-    ),
+    !memory.available &&
+      h(
+        "p",
+        { class: "error" },
+        (memory.reason && localize(`memory_${memory.reason}`)) || t("health.memory_unavailable"),
+      ),
     renderPairs([
-      [t("health.facts"), formatNumber(hass, memory.facts)],
-      [t("health.turns"), formatNumber(hass, memory.turns)],
-      [t("health.summaries"), formatNumber(hass, memory.summaries)],
+      [label("memory_kinds", "fact"), formatNumber(hass, memory.facts)],
+      [label("memory_kinds", "turn"), formatNumber(hass, memory.turns)],
+      [label("memory_kinds", "summary"), formatNumber(hass, memory.summaries)],
       [t("health.size"), formatBytes(hass, memory.bytes)],
       [t("health.unindexed"), some(memory.unindexed)],
       [t("health.pending"), some(memory.pending_writes)],

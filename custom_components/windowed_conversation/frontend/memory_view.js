@@ -79,7 +79,7 @@ function render(context, _state, data) {
         h(
           "p",
           { class: "quiet" },
-          t("memory.more_home", { count: formatNumber(hass, data.home_facts_total - shownTotal) }),
+          t("memory.and_more", { count: formatNumber(hass, data.home_facts_total - shownTotal) }),
         ),
     ),
     data.person && renderDevices(context, data),
@@ -133,12 +133,13 @@ function renderFact(context, fact) {
     redraw(context);
     item?.querySelector("input")?.focus();
   };
+  const use = describeUse(context, fact);
   return [
     h("p", { class: "said", dir: "auto", key: "text" }, fact.text),
     h("p", { class: "small", key: "hearers" }, t(fact.private ? "memory.only_me" : "memory.everyone")),
     h("p", { class: "quiet small", key: "origin" }, describeOrigin(context, fact)),
     fact.quote && h("p", { class: "quiet small", key: "quote", dir: "auto" }, t("memory.quote", { quote: fact.quote })),
-    h("p", { class: "quiet small", key: "use" }, describeUse(context, fact)),
+    use && h("p", { class: "quiet small", key: "use" }, use),
     h(
       "div",
       { class: "row", key: "buttons" },
@@ -161,7 +162,7 @@ function renderFact(context, fact) {
 }
 
 /**
- * Return when a fact was used, and whether it is sent with every question, in sentences.
+ * Return when a fact was used, and whether it is sent with every question, in sentences, or an empty text.
  *
  * @param {Context} context
  * @param {Fact} fact
@@ -170,8 +171,8 @@ function describeUse({ hass, t }, { last_used: lastUsed, in_profile: isSentAlway
   const sentences = [
     lastUsed && t("memory.last_used", { time: formatTime(hass, lastUsed) }),
     isSentAlways && t("memory.in_profile"),
-  ].filter(Boolean);
-  return sentences.join(" ") || t("memory.not_used");
+  ];
+  return sentences.filter(Boolean).join(" ");
 }
 
 /**
@@ -215,13 +216,10 @@ function renderForm(context, fact) {
       close();
       return;
     }
-    await context.act(
-      async () => {
-        await context.call("correct_fact", { fact: fact.id, text });
-        local.edited = "";
-      },
-      { done: "memory.corrected" },
-    );
+    await context.act(async () => {
+      await context.call("correct_fact", { fact: fact.id, text });
+      local.edited = "";
+    });
   };
   return h(
     "form",
@@ -264,7 +262,7 @@ async function forget(context, conditions, title) {
     confirm: context.t("conversation.forget"),
     isDangerous: true,
   });
-  if (isSure) await context.act(() => context.call("forget", conditions), { done: "memory.forgotten" });
+  if (isSure) await context.act(() => context.call("forget", conditions));
 }
 
 /**

@@ -278,7 +278,7 @@ class WindowedConversationPanel extends HTMLElement {
       update: (patch, options) => this.#update(patch, options),
       link: (patch) => formatUrl(this.#base, patchState(this.#state, patch)),
       reload: this.#reload,
-      act: (action, options) => this.#act(action, options),
+      act: (action) => this.#act(action),
       say: (text, options) => this.#say(text, options?.isError),
       describe: (error) => this.#describe(error),
       confirm: async (question) => (await this.#ask(question)) !== null,
@@ -288,9 +288,8 @@ class WindowedConversationPanel extends HTMLElement {
 
   /**
    * @param {() => Promise<unknown>} action
-   * @param {{ done?: string }} [options]
    */
-  async #act(action, { done } = {}) {
+  async #act(action) {
     this.#say(this.#translate("panel.working"));
     try {
       await action();
@@ -298,7 +297,7 @@ class WindowedConversationPanel extends HTMLElement {
       this.#say(await this.#describe(error), true);
       return false;
     }
-    this.#say(done ? this.#translate(done) : "");
+    this.#say(this.#translate("panel.done"));
     await this.#reload();
     return true;
   }
@@ -333,7 +332,7 @@ class WindowedConversationPanel extends HTMLElement {
       h("header", { key: "header" }, this.#renderMenu(), h("h1", { key: "title" }, TITLE)),
       h(
         "nav",
-        { class: "tabs", key: "tabs", "aria-label": this.#translate("panel.views") },
+        { class: "tabs", key: "tabs", "aria-label": TITLE },
         VIEWS.map((name) => this.#renderTab(name)),
       ),
       h(
@@ -387,12 +386,12 @@ class WindowedConversationPanel extends HTMLElement {
   #renderContent() {
     const { view, state, data, error } = this.#shown;
     if (error) return this.#renderError(error);
-    if (!this.#overview) return this.#renderText("panel.loading");
+    if (!this.#overview) return this.#renderText("panel.working");
     const closed = this.#overview.closed_accounts.map((title) =>
       h("p", { class: "card error", key: `closed-${title}` }, this.#translate("panel.closed_account", { title })),
     );
     if (!this.#overview.has_agents) return [closed, this.#renderText("panel.no_agents")];
-    if (!view || !state) return [closed, this.#renderText("panel.loading")];
+    if (!view || !state) return [closed, this.#renderText("panel.working")];
     return [closed, view.render(this.#context(), state, data)];
   }
 

@@ -168,18 +168,18 @@ function renderInput(context, state, name, props) {
 }
 
 /** @param {Context} context */
-function listColumns({ t }) {
+function listColumns({ label, t }) {
   return [
     { label: t("turns.time") },
     { label: t("turns.who") },
     { label: t("turns.route") },
-    { label: t("turns.tools") },
+    { label: t("bar.tools") },
     { label: t("turns.duration"), isNumber: true },
     { label: t("turns.input"), isNumber: true },
     { label: t("turns.cached"), isNumber: true },
     { label: t("turns.output"), isNumber: true },
     { label: t("turns.cost"), isNumber: true },
-    { label: t("turns.error") },
+    { label: label("turn_outcome", "error") },
   ];
 }
 

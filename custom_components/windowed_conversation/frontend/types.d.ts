@@ -78,7 +78,7 @@ export interface Context {
   link: (patch: Record<string, string | null>) => string;
   reload: () => Promise<void>;
   /** Do something, show the text `done` or the error, and load again. Return whether it succeeded. */
-  act: (action: () => Promise<unknown>, options?: { done?: string }) => Promise<boolean>;
+  act: (action: () => Promise<unknown>) => Promise<boolean>;
   /** Show a text in the status line. */
   say: (text: string, options?: { isError?: boolean }) => void;
   describe: (error: unknown) => Promise<string>;

@@ -15,7 +15,6 @@ import {
   renderPairs,
   renderTable,
   renderTime,
-  translateOr,
 } from "./parts.js";
 import { renderWaterfall } from "./waterfall.js";
 
@@ -29,6 +28,9 @@ import { renderWaterfall } from "./waterfall.js";
  *   sent: Record<number, Sent | null>,
  * }} Data `sent` has the requests whose details were opened, by their number
  */
+
+/** The purposes of a request that are also the route of a turn of their own. */
+const OTHER_PURPOSES = ["summary", "search_words", "task"];
 
 const DIFFERENCE = /** @type {const} */ ({ style: "percent", signDisplay: "exceptZero", maximumFractionDigits: 1 });
 
@@ -140,7 +142,7 @@ function render(context, _state, data) {
       "div",
       { class: "stack", key: data.turn?.turn_id ?? "none" },
       data.problem && h("p", { class: "card error", role: "alert", dir: "auto" }, data.problem),
-      data.turn ? renderTurn(context, data) : !data.problem && h("p", { class: "card" }, t("why.choose")),
+      data.turn && renderTurn(context, data),
     ),
   );
 }
@@ -230,10 +232,10 @@ function renderSummary(context, { turn, errors }) {
       [t("turns.device"), turn.device],
       [t("why.language"), nameLanguage(hass.language, turn.context?.language)],
       [t("turns.route"), describeRoute(context, turn, errors)],
-      [t("why.answered_by"), turn.route === "local" ? "" : nameAgent(context, turn.answered_by ?? turn.entity_id)],
+      [t("panel.agent"), turn.route === "local" ? "" : nameAgent(context, turn.answered_by ?? turn.entity_id)],
       [t("why.failed_before"), turn.failures.length > 0 && renderFailures(context, turn.failures, errors)],
       [t("turns.outcome"), label("turn_outcome", turn.outcome)],
-      [t("turns.error"), turn.error && (errors[turn.error] ?? turn.error)],
+      [label("turn_outcome", "error"), turn.error && (errors[turn.error] ?? turn.error)],
       [t("turns.duration"), formatDuration(hass, turn.duration)],
       [t("turns.cost"), formatMoney(hass, turn.cost)],
     ]),
@@ -373,21 +375,27 @@ function renderRequest(context, data, attempt, number) {
     if (/** @type {HTMLDetailsElement} */ (event.target).open) loadRequest(context, data, number);
   };
   const end = attempt.error ? (data.errors[attempt.error] ?? attempt.error) : label("turn_outcome", attempt.outcome);
-  const title = [
-    t("why.request_number", { number }),
-    attempt.model,
-    translateOr(context, `why.purpose_${attempt.purpose}`, ""),
-    end,
-  ];
+  const title = [`${t("why.request")} ${number}`, attempt.model, namePurpose(context, attempt.purpose), end];
   const sent = data.sent[number];
   return h(
     "details",
     { key: `request-${number}`, ontoggle: open },
     h("summary", null, h("bdi", null, title.filter(Boolean).join(" · "))),
-    !(number in data.sent) && h("p", { class: "quiet" }, t("panel.loading")),
-    sent === null && h("p", null, t("why.no_request")),
+    !(number in data.sent) && h("p", { class: "quiet" }, t("panel.working")),
+    sent === null && h("p", null, t("why.text_not_kept")),
     sent && renderSent(context, sent),
   );
+}
+
+/**
+ * Return what a request was for, or an empty text if it was for the answer.
+ *
+ * @param {Context} context
+ * @param {string} purpose
+ */
+function namePurpose({ label, t }, purpose) {
+  if (purpose === "compaction") return t("why.compaction");
+  return OTHER_PURPOSES.includes(purpose) ? label("turn_route", purpose) : "";
 }
 
 /**
@@ -398,7 +406,7 @@ function renderSent({ hass, t }, { system, tools, messages, omitted_messages: om
   return h(
     "div",
     { class: "sent" },
-    renderLongText(t("why.system"), system),
+    renderLongText(t("bar.instructions"), system),
     renderLongText(t("bar.tools"), formatValue(tools)),
     omitted > 0 && h("p", { class: "quiet" }, t("why.omitted", { count: formatNumber(hass, omitted) })),
     messages.map((message) =>
