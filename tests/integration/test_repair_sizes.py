@@ -109,7 +109,7 @@ async def test_flow_opens_the_settings_of_the_agent(small: MockConfigEntry, repa
 
     assert (step["type"], step["reason"], step["result"]["entry_id"]) == ("abort", "settings_opened", small.entry_id)
     assert (form["type"], form["step_id"]) == ("form", "agent")
-    assert "Model: 700." in form["description_placeholders"]["request_weight"]
+    assert form["description_placeholders"]["request_weight"].startswith("A question sends about ")
 
 
 async def test_issue_stays_until_the_settings_are_saved(

@@ -43,11 +43,6 @@ async def get_text(home: HomeAssistant, entry: MockConfigEntry) -> str:
     return text
 
 
-def read_numbers(text: str) -> list[int]:
-    """Return the numbers of a text in order."""
-    return [int(number.replace(",", "")) for number in re.findall(r"\d[\d,]*", text)]
-
-
 @pytest.fixture
 async def told(home: HomeAssistant, set_up: SetUpFn, say: SayFn) -> MockConfigEntry:
     """Return an account whose agent knows the states of the home and a fact, after a request with both."""
@@ -113,19 +108,18 @@ async def test_agent_without_memory_has_no_facts(home: HomeAssistant, set_up: Se
     assert (await get_weight(home))["facts"] == 0
 
 
-async def test_form_shows_the_weight_that_the_action_returns(home: HomeAssistant, told: MockConfigEntry) -> None:
+async def test_form_says_about_how_much_a_question_sends(home: HomeAssistant, told: MockConfigEntry) -> None:
     weight, text = await get_weight(home), await get_text(home, told)
 
-    shown = ("instructions", "home", "tools", "facts", "window", "model")
-    assert read_numbers(text) == [weight[part] for part in shown]
+    tokens = int(re.sub(r"\D", "", text))
+    assert tokens == pytest.approx(weight["total"], rel=0.05)
+    assert text == f"A question sends about {tokens:,} tokens before any history."
 
 
-async def test_form_says_that_the_size_of_the_model_is_unknown(home: HomeAssistant, entry: MockConfigEntry) -> None:
+async def test_form_counts_no_facts_before_the_model_was_asked(home: HomeAssistant, entry: MockConfigEntry) -> None:
     text = await get_text(home, entry)
 
-    *_, facts, window = read_numbers(text)
-    assert (facts, window) == (0, 8_000)
-    assert text.endswith("Model: ?.")
+    assert re.fullmatch(r"A question sends about [\d,]*0 tokens before any history\.", text)
 
 
 async def test_form_of_a_new_agent_has_no_weight(home: HomeAssistant, entry: MockConfigEntry) -> None:

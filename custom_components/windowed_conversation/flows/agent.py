@@ -399,10 +399,11 @@ def format_weight(weight: RequestWeight | None, language: str) -> dict[str, str]
 
 
 async def _async_describe_weight(agent: Agent) -> str:
-    """Return the text in Home Assistant's language, or an empty text if the weight is unknown."""
+    """Return a sentence in Home Assistant's language, or an empty text if the weight is unknown."""
     weight = await async_weigh_agent(agent)
     if weight is None:
         return ""
     hass = agent.hass
     text = await async_get_spoken_text(hass, hass.config.language, "selector", "request_weight.options.tokens")
-    return text.format(**format_weight(weight, hass.config.language))
+    # it is an estimate, so two digits are enough
+    return text.format(tokens=format_count(int(float(f"{weight.total:.2g}")), hass.config.language))
