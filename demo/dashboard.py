@@ -75,7 +75,7 @@ def _build_window_cards(sensors: Mapping[str, str], hours: float) -> _Cards:
     return [
         _build_heading(_TITLE, _ICON),
         _build_card(
-            "gauge", sensors, "window_utilization", name="Window utilization", needle=True, severity=_GAUGE_SEVERITY
+            "gauge", sensors, "window_utilization", name="Last conversation", needle=True, severity=_GAUGE_SEVERITY
         ),
         _build_card("tile", sensors, "window_tokens", name="Tokens", grid_options=_FULL_WIDTH),
         _build_graph("history-graph", sensors, {"window_tokens": "Tokens"}, hours_to_show=hours),

@@ -61,6 +61,11 @@ HIDDEN = {".ci", ".github"}
 # Steps that show no form of their own: they forward to another step, or create the entry immediately.
 SILENT_STEPS = {"reauth", "openai", "gemini", "anthropic"}
 SILENT_AGENT_STEPS = {"user", "reconfigure"}
+# Fields whose names say all. Home Assistant only wants a description of those with which an account is set up.
+CLEAR_NAMES = {
+    "deployment", "expiry_hours", "images", "model", "name", "persistence", "routing", "scope", "tool_results",
+    "turn_timeout",
+}  # fmt: skip
 SILENT_REPAIR_STEPS = {"delete", "keep", "settings"}
 # Abort reasons raised by Home Assistant, in `homeassistant.config_entries.ConfigFlow._async_abort_entries_match`.
 INHERITED_ABORTS = {"already_configured"}
@@ -120,11 +125,20 @@ def test_texts_are_those_of_what_there_is() -> None:
     assert [key for key in FIXABLE_ISSUES if TEXTS["issues"][key].keys() != fixable] == []
 
 
-def test_every_field_has_a_name_and_a_description() -> None:
-    found = list(forms(TEXTS))
+def test_every_field_of_the_set_up_has_a_name_and_a_description() -> None:
+    found = list(forms(TEXTS["config"]))
 
     assert len(found) > 5
     assert [form for form in found if form["data"].keys() != form["data_description"].keys()] == []
+
+
+def test_every_field_of_the_other_forms_has_a_description_unless_its_name_says_all(subtests: pytest.Subtests) -> None:
+    for form in forms({key: TEXTS[key] for key in ("config_subentries", "options", "issues")}):
+        with subtests.test(form=form.get("title", form.get("name"))):
+            described = form.get("data_description", {}).keys()
+
+            assert described <= form["data"].keys()
+            assert form["data"].keys() - described <= CLEAR_NAMES
 
 
 def test_every_step_has_its_text_and_every_text_its_step() -> None:

@@ -57,7 +57,11 @@ def _needed(result: dict[str, Any], texts: dict[str, str]) -> Iterator[str]:
             yield f"step.{result['step_id']}.title"
             yield from (key for key in (f"step.{result['step_id']}.description",) if key in texts)
             yield from (f"error.{error}" for error in (result["errors"] or {}).values())
-            yield from _fields(result["data_schema"].schema, f"step.{result['step_id']}")
+            fields = [*_fields(result["data_schema"].schema, f"step.{result['step_id']}")]
+            yield from fields
+            # `test_repository.py` checks which fields have one
+            descriptions = (key.replace(".data.", ".data_description.") for key in fields)
+            yield from (key for key in descriptions if ".data_description." in key and key in texts)
         case FlowResultType.ABORT if result.get("translation_domain") != HOMEASSISTANT_DOMAIN:
             yield f"abort.{result['reason']}"
 
@@ -69,4 +73,3 @@ def _fields(schema: dict[Any, Any], prefix: str) -> Iterator[str]:
             yield from _fields(value.schema.schema, f"{prefix}.sections.{field}")
         else:
             yield f"{prefix}.data.{field}"
-            yield f"{prefix}.data_description.{field}"

@@ -213,7 +213,7 @@ IMPOSSIBLE_NUMBERS = [
     (CONF_TOP_P, 1.1, "Top P: enter a number from 0 to 1."),
     (CONF_IDLE_TIMEOUT, 0, "Idle timeout: enter a number from 1 to 300."),
     (CONF_IDLE_TIMEOUT, 301, "Idle timeout: enter a number from 1 to 300."),
-    (CONF_TURN_TIMEOUT, 601, "Turn timeout: enter a number from 1 to 600."),
+    (CONF_TURN_TIMEOUT, 601, "Time limit for an answer: enter a number from 1 to 600."),
     (CONF_MAX_TOOL_ITERATIONS, 51, "Maximum tool rounds: enter a number from 1 to 50."),
 ]
 

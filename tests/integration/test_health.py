@@ -29,7 +29,7 @@ def shown(home: HomeAssistant) -> Callable[[], list[dict[str, Any]]]:
     """Return a function that returns the `issues` attribute of the window utilization sensor."""
 
     def shown() -> list[dict[str, Any]]:
-        state = home.states.get("sensor.ada_window_utilization")
+        state = home.states.get("sensor.ada_last_conversation_fill_level")
         assert state is not None
         return state.attributes["issues"]
 

@@ -88,15 +88,21 @@ async def test_what_was_entered_is_kept_as_whole_numbers(home: HomeAssistant, op
 
 
 TOKENS = f"enter a number from 100 to {TWO_MILLION}."
+WHOLE_RESULTS = "Keep results whole for the last … answers"
 # A field, a number outside its limits, the section that shows the error, and the error.
 IMPOSSIBLE_NUMBERS: list[tuple[str, Any, str, str]] = [
     (CONF_HISTORY_TOKENS, 99, "window", f"Window size: {TOKENS}"),
     (CONF_HISTORY_TOKENS, 2_000_001, "window", f"Window size: {TOKENS}"),
     (CONF_HISTORY_TOKENS, nan, "window", f"Window size: {TOKENS}"),
-    (CONF_TRIM_SHARE, -1, "window", "Freed when full: enter a number from 0 to 90."),
-    (CONF_TRIM_SHARE, 91, "window", "Freed when full: enter a number from 0 to 90."),
-    (CONF_TRIM_SHARE, "nan", "window", "Freed when full: enter a number from 0 to 90."),
-    (CONF_MAX_TOOL_TURNS, 0, "tool_results", "Answers that keep full results: enter a number from 1 to 100."),
+    (CONF_TRIM_SHARE, -1, "window", "How much to drop when full: enter a number from 0 to 90."),
+    (CONF_TRIM_SHARE, 91, "window", "How much to drop when full: enter a number from 0 to 90."),
+    (CONF_TRIM_SHARE, "nan", "window", "How much to drop when full: enter a number from 0 to 90."),
+    (
+        CONF_MAX_TOOL_TURNS,
+        0,
+        "tool_results",
+        "Keep results whole for the last … answers: enter a number from 1 to 100.",
+    ),
     (CONF_RESULT_CAP_TOKENS, 99, "tool_results", f"Maximum length: {TOKENS}"),
     (CONF_MAX_WINDOWS, 0, "conversations", "Maximum conversations: enter a number from 1 to 10,000."),
     (CONF_MAX_WINDOWS, 10_001, "conversations", "Maximum conversations: enter a number from 1 to 10,000."),

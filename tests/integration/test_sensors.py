@@ -45,8 +45,8 @@ TOTALS = (
 
 # Name, unit, device class and state class of each sensor, by translation key.
 SENSORS = {
-    "window_tokens": ("Window tokens", "tokens", None, "measurement"),
-    "window_utilization": ("Window utilization", "%", None, "measurement"),
+    "window_tokens": ("Last conversation tokens", "tokens", None, "measurement"),
+    "window_utilization": ("Last conversation fill level", "%", None, "measurement"),
     "active_conversations": ("Active conversations", None, None, "measurement"),
     "last_route": ("Last route", None, "enum", None),
     "turns_local": ("Turns answered locally", None, None, "total_increasing"),
@@ -66,6 +66,8 @@ SENSORS = {
 # The names of an agent's enabled entities as a page lists them; None is the agent itself.
 ENABLED_NAMES = [
     None,
+    "Last conversation fill level",
+    "Last conversation tokens",
     "Last route",
     "Last turn cost",
     "Last turn duration",
@@ -75,8 +77,6 @@ ENABLED_NAMES = [
     "Turns answered by model",
     "Turns answered locally",
     "Turns failed",
-    "Window tokens",
-    "Window utilization",
 ]
 DISABLED_SENSOR_KEYS = (
     "active_conversations",
@@ -130,7 +130,7 @@ def conversations(home: HomeAssistant):
     """Return a function that returns the statistics of each conversation."""
 
     def conversations() -> list[dict[str, Any]]:
-        return get_state(home, "sensor.ada_window_utilization").attributes["conversations"]
+        return get_state(home, "sensor.ada_last_conversation_fill_level").attributes["conversations"]
 
     return conversations
 
@@ -348,7 +348,7 @@ async def test_conversations_are_ids_and_numbers(entry, say: SayFn, conversation
 
 
 async def test_conversations_are_not_recorded(home: HomeAssistant, entry) -> None:
-    state = get_state(home, "sensor.ada_window_utilization")
+    state = get_state(home, "sensor.ada_last_conversation_fill_level")
 
     assert state.state_info is not None
     assert "conversations" in state.state_info["unrecorded_attributes"]

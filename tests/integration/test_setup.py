@@ -135,7 +135,7 @@ async def test_renamed_agent_is_renamed_everywhere(home: HomeAssistant, entry) -
     await home.async_block_till_done()
 
     assert get_state(home, AGENT).name == "Grace"
-    assert get_state(home, "sensor.ada_window_tokens").name == "Grace Window tokens"
+    assert get_state(home, "sensor.ada_last_conversation_tokens").name == "Grace Last conversation tokens"
 
 
 async def test_removed_agent_leaves_nothing_behind(
