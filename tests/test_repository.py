@@ -63,8 +63,8 @@ SILENT_STEPS = {"reauth", "openai", "gemini", "anthropic"}
 SILENT_AGENT_STEPS = {"user", "reconfigure"}
 # Fields whose names say all. Home Assistant only wants a description of those with which an account is set up.
 CLEAR_NAMES = {
-    "deployment", "expiry_hours", "images", "model", "name", "persistence", "routing", "scope", "tool_results",
-    "turn_timeout",
+    "deployment", "device_owners", "expiry_hours", "images", "model", "name", "persistence", "routing",
+    "scope", "tool_results", "turn_timeout",
 }  # fmt: skip
 SILENT_REPAIR_STEPS = {"delete", "keep", "settings"}
 # Abort reasons raised by Home Assistant, in `homeassistant.config_entries.ConfigFlow._async_abort_entries_match`.
