@@ -4,7 +4,7 @@
     .venv/test/bin/python -m scripts.mutate turn/routing.py --lines 31 40       (these lines alone)
 
 Paths are relative to the integration. The tests of a module are those that have its name or import it; in a folder that
-knows no Home Assistant, all others of the folder follow. Tests that are marked `long` are left out. After `--minutes`,
+knows no Home Assistant, all others of the folder follow. Tests that are marked as long are left out. After `--minutes`,
 no further change is tried. Only copies of the repository are changed, never the repository itself. Each seed selects a
 different but reproducible set of lines. Ends with 1 if less than 95 % of the changes are caught; a test that hangs
 counts as having caught a change.
