@@ -59,7 +59,6 @@ _HOUSE = {
     "fallback_agents": [kept.STUDY],
     "record": "full",
     "temperature": 0.3,
-    "top_p": 0.95,
     "context_tokens": 16_000,
     "max_answer_tokens": 400,
     "scope": "user",

@@ -11,7 +11,6 @@ from custom_components.windowed_conversation.const import (
     CONF_FALLBACK_AGENTS,
     CONF_FAMILY,
     CONF_TEMPERATURE,
-    CONF_TOP_P,
 )
 from custom_components.windowed_conversation.providers.events import DEFAULT_SETTINGS
 from demo.model_server import ModelServer
@@ -25,7 +24,7 @@ from .rows import Row, row
 __all__ = ["row"]
 
 OPENAI, OPENAI_CHAT, GEMINI, ANTHROPIC = KINDS[0], KINDS[1], KINDS[-2], KINDS[-1]
-CHOICES = (CONF_FAMILY, CONF_EFFORT, CONF_TEMPERATURE, CONF_TOP_P)
+CHOICES = (CONF_FAMILY, CONF_EFFORT, CONF_TEMPERATURE)
 # The account has no key.
 AT_HOME = {CONF_API_KEY: None}
 ADA: dict[str, Any] = {"name": "Ada", "routing": "model_only", "llm_hass_api": ["assist"]}
@@ -37,11 +36,11 @@ def list_choices(form: Submit) -> list[str]:
 
 
 OFFERED_CHOICES: list[tuple[Kind, list[str]]] = [
-    (OPENAI, [CONF_EFFORT, CONF_TEMPERATURE, CONF_TOP_P]),
-    (AZURE_RESPONSES, [CONF_FAMILY, CONF_EFFORT, CONF_TEMPERATURE, CONF_TOP_P]),
-    (GEMINI, [CONF_EFFORT, CONF_TEMPERATURE, CONF_TOP_P]),
-    (ANTHROPIC, [CONF_EFFORT, CONF_TEMPERATURE, CONF_TOP_P]),
-    (COMPATIBLE, [CONF_EFFORT, CONF_TEMPERATURE, CONF_TOP_P]),
+    (OPENAI, [CONF_EFFORT, CONF_TEMPERATURE]),
+    (AZURE_RESPONSES, [CONF_FAMILY, CONF_EFFORT, CONF_TEMPERATURE]),
+    (GEMINI, [CONF_EFFORT, CONF_TEMPERATURE]),
+    (ANTHROPIC, [CONF_EFFORT, CONF_TEMPERATURE]),
+    (COMPATIBLE, [CONF_EFFORT, CONF_TEMPERATURE]),
 ]
 
 
@@ -119,46 +118,38 @@ async def test_effort_reaches_the_model(
     entry = await set_up(account=AZURE_RESPONSES.account(model_server))
     form = await open_agent_form(home, entry)
 
-    await form(**ADA, model="scripted", model_family="gpt-5", effort="low", temperature=0.3, top_p=0.9)
+    await form(**ADA, model="scripted", model_family="gpt-5", effort="low", temperature=0.3)
     await say("hello")
 
     body = model_server.requests[-1].body
     assert body["reasoning"]["effort"] == "low"
-    # this model family supports neither setting
-    assert body.keys().isdisjoint({"temperature", "top_p"})
+    # this model family supports none
+    assert "temperature" not in body
 
 
-# A kind of account, the numbers in the form of its agent, and those in the request.
-SAMPLING: list[tuple[Kind, dict[str, float], dict[str, float]]] = [
-    (OPENAI_CHAT, {"temperature": 0.3, "top_p": 0.9}, {"temperature": 0.3, "top_p": 0.9}),
-    (AZURE_RESPONSES, {"temperature": 0.3, "top_p": 0.9}, {"temperature": 0.3, "top_p": 0.9}),
-    (GEMINI, {"temperature": 0.3, "top_p": 0.9}, {"temperature": 0.3, "topP": 0.9}),
-    (ANTHROPIC, {"temperature": 0.3, "top_p": 0.9}, {"temperature": 0.3}),
-    (ANTHROPIC, {"top_p": 0.9}, {"top_p": 0.9}),
-]
-
-
-async def test_sampling_reaches_the_model(
+async def test_temperature_reaches_the_model(
     *, home: HomeAssistant, row: Row, set_up: SetUpFn, model_server: ModelServer, say: SayFn
 ) -> None:
-    for kind, numbers, in_request in SAMPLING:
-        name = f"{kind.name} {numbers}"
-        async with row(name):
+    for kind in (OPENAI_CHAT, AZURE_RESPONSES, GEMINI, ANTHROPIC):
+        async with row(kind.name):
             form = await open_agent_form(home, await set_up(account=kind.account(model_server)))
 
-            await form(**ADA, model="scripted", **numbers)
-            await say("hello", name)
+            await form(**ADA, model="scripted", temperature=0.3)
+            await say("hello", kind.name)
 
             body = model_server.requests[-1].body
-            fields = body | body.get("generationConfig", {})
-            assert {field: fields[field] for field in ("temperature", "top_p", "topP") if field in fields} == in_request
+            assert (body | body.get("generationConfig", {}))["temperature"] == 0.3
 
 
 async def test_choices_can_be_taken_back(
     home: HomeAssistant, set_up: SetUpFn, model_server: ModelServer, say: SayFn
 ) -> None:
-    numbers = {CONF_TEMPERATURE: 0.3, CONF_TOP_P: 0.9}
-    choices = {CONF_FAMILY: "gpt-5", CONF_EFFORT: "low", CONF_FALLBACK_AGENTS: ["conversation.other"], **numbers}
+    choices = {
+        CONF_FAMILY: "gpt-5",
+        CONF_EFFORT: "low",
+        CONF_FALLBACK_AGENTS: ["conversation.other"],
+        CONF_TEMPERATURE: 0.3,
+    }
     entry = await set_up(account=AZURE_RESPONSES.account(model_server), **choices)
     form = await open_agent_form(home, entry)
     assert {name: suggested(form)[name] for name in choices} == choices
@@ -169,7 +160,7 @@ async def test_choices_can_be_taken_back(
     (agent,) = entry.runtime_data.agents.values()
     config = agent.config
     assert (config.family, config.settings, config.fallback_agents) == ("", DEFAULT_SETTINGS, ())
-    assert model_server.requests[-1].body.keys().isdisjoint({"reasoning", "temperature", "top_p"})
+    assert model_server.requests[-1].body.keys().isdisjoint({"reasoning", "temperature"})
 
 
 async def test_agent_is_not_asked_after_itself(home: HomeAssistant, entry) -> None:

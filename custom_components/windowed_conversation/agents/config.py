@@ -153,7 +153,6 @@ def _parse_model_settings(account: Mapping[str, Any], subentry: ConfigSubentry) 
     return ModelSettings(
         effort=Effort(agent[const.CONF_EFFORT]) if const.CONF_EFFORT in agent else None,
         temperature=agent.get(const.CONF_TEMPERATURE, default_temperature(account)),
-        top_p=agent.get(const.CONF_TOP_P),
         compaction=bool(agent.get(const.CONF_COMPACTION, DEFAULT_COMPACTION)),
         max_answer_tokens=int(agent.get(const.CONF_MAX_ANSWER_TOKENS, max_answer_tokens)),
         # the set-up adds the country and the time zone

@@ -228,7 +228,6 @@ def _build_parameters(request: Request) -> dict[str, Any]:
     parameters = {
         "effort": settings.effort,
         "temperature": settings.temperature,
-        "top_p": settings.top_p,
         "compaction": settings.compaction or None,
         "max_answer_tokens": request.answer_limit,
         "may_call": None if request.may_call else False,

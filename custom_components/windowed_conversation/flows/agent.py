@@ -356,7 +356,6 @@ def _build_model_fields(account: Mapping[str, Any]) -> FormFields:
     return {
         probatio.Optional(const.CONF_EFFORT): _build_effort_selector(),
         **number_field(const.CONF_TEMPERATURE, 0, 2, step=0.1, default=suggested, required=False),
-        **number_field(const.CONF_TOP_P, 0, 1, step=0.05),
         **token_field(const.CONF_CONTEXT_TOKENS),
         **token_field(const.CONF_MAX_ANSWER_TOKENS, DEFAULT_SETTINGS.max_answer_tokens),
         **switch_field(const.CONF_EXACT_COUNTING, default=DEFAULT_EXACT_COUNTING),

@@ -42,8 +42,6 @@ class ModelSettings:
     effort: Effort | None = None
     # Controls how the model samples tokens.
     temperature: float | None = None
-    # Controls how the model samples tokens.
-    top_p: float | None = None
     # Whether the provider may shorten old turns by itself.
     compaction: bool = False
     # Reserved for the answer, whose length they limit. The tokens of reasoning come on top.

@@ -71,7 +71,7 @@ class ModelProfile:
     context_tokens: int | None = None
     # The maximum number of tokens that it writes, or None if unknown.
     output_tokens: int | None = None
-    # Whether it accepts a temperature and "top_p".
+    # Whether it accepts a temperature.
     sampling: bool = True
     reasoning: ReasoningStyle = ReasoningStyle.UNKNOWN
     # The accepted efforts in ascending order, or all of them if that is unknown.

@@ -40,8 +40,8 @@ def request(*messages: Message, **fields: Any) -> Request:
 
 def body(*messages: Message, **fields: Any) -> dict[str, Any]:
     encoded = encode_request(request(*messages, **fields))
-    # Newer versions of the SDK have no parameters for these fields.
-    known = {name: value for name, value in encoded.items() if name not in {"temperature", "top_p"}}
+    # Newer versions of the SDK have no parameter for it.
+    known = {name: value for name, value in encoded.items() if name != "temperature"}
     assert parse_with_sdk_types(known) == known
     return encoded
 
@@ -162,26 +162,23 @@ def test_newest_answer_of_a_tool_loop_is_to_begin_with_a_thought_where_there_is_
         (ModelSettings(), {}),
         (ModelSettings(temperature=0.3), {"temperature": 0.3}),
         (ModelSettings(temperature=1.7), {"temperature": 1.0}),
-        (ModelSettings(top_p=0.9), {"top_p": 0.9}),
-        (ModelSettings(temperature=0.3, top_p=0.9), {"temperature": 0.3}),
     ],
 )
-def test_temperature_is_sent_or_else_top_p(settings: ModelSettings, sampling: dict[str, float]) -> None:
+def test_temperature_is_at_most_the_largest_accepted(settings: ModelSettings, sampling: dict[str, float]) -> None:
     sent = body(settings=settings)
 
-    assert {name: sent[name] for name in ("temperature", "top_p") if name in sent} == sampling
+    assert {name: value for name, value in sent.items() if name == "temperature"} == sampling
 
 
-@pytest.mark.parametrize("chosen", [{"temperature": 0.3}, {"top_p": 0.9}])
 @pytest.mark.parametrize(
     ("effort", "profile"), [(None, ModelProfile(sampling=False)), (Effort.LOW, ADAPTIVE), (Effort.LOW, BUDGET)]
 )
-def test_model_that_thinks_or_takes_no_sampling_is_not_told_how(
-    effort: Effort | None, profile: ModelProfile, chosen: dict[str, Any]
+def test_model_that_thinks_or_takes_no_sampling_gets_no_temperature(
+    effort: Effort | None, profile: ModelProfile
 ) -> None:
-    sent = body(settings=ModelSettings(effort=effort, **chosen), profile=profile, max_answer_tokens=8000)
+    sent = body(settings=ModelSettings(effort=effort, temperature=0.3), profile=profile, max_answer_tokens=8000)
 
-    assert not {"temperature", "top_p"} & sent.keys()
+    assert "temperature" not in sent
 
 
 def test_tools_keep_their_order() -> None:

@@ -113,10 +113,10 @@ async def test_calls_in_parallel_are_not_asked_for_where_there_is_minimal_effort
 
 
 async def test_request_to_a_model_that_does_not_reason(sent: Send) -> None:
-    settings = ModelSettings(effort=Effort.LOW, temperature=0.5, top_p=0.9)
+    settings = ModelSettings(effort=Effort.LOW, temperature=0.5)
     body = await sent(Request("gpt-4o", (Message.user("hello"),), settings=settings))
 
-    assert body == {**BASE_BODY, "model": "gpt-4o", "input": [user("hello")], "temperature": 0.5, "top_p": 0.9}
+    assert body == {**BASE_BODY, "model": "gpt-4o", "input": [user("hello")], "temperature": 0.5}
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,7 @@ def ask(http_client: Any, byte_server: ByteServer) -> Ask:
     return lambda: ChatWire().connect(byte_server.address, http_client).stream(Request("a-model", SAID))
 
 
-SAMPLING = ModelSettings(temperature=0.5, top_p=0.9)
+SAMPLING = ModelSettings(temperature=0.5)
 OPTIONS = {"prompt_cache_key": "k", "prompt_cache_options": {"mode": "implicit", "ttl": "30m"}}
 
 
@@ -93,13 +93,13 @@ OPTIONS = {"prompt_cache_key": "k", "prompt_cache_options": {"mode": "implicit",
             Dialect.OPENAI,
             ModelProfile(caching=Caching.OPTIONS),
             replace(SAMPLING, effort=Effort.LOW),
-            {"max_completion_tokens": 3000, "temperature": 0.5, "top_p": 0.9, **OPTIONS},
+            {"max_completion_tokens": 3000, "temperature": 0.5, **OPTIONS},
         ),
         (
             Dialect.COMPATIBLE,
             replace(REASONS, sampling=True),
             SAMPLING,
-            {"max_tokens": 3000, "temperature": 0.5, "top_p": 0.9},
+            {"max_tokens": 3000, "temperature": 0.5},
         ),
     ],
 )

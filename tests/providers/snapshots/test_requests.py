@@ -84,7 +84,7 @@ def send(
             profile=profile,
             cache_key="agent",
             max_answer_tokens=4096,
-            settings=ModelSettings(effort=Effort.LOW, temperature=0.5, top_p=0.9),
+            settings=ModelSettings(effort=Effort.LOW, temperature=0.5),
         )
         await Heard().read(snapshot_case.wire.connect(model_server.address, http_client).stream(request))
         return model_server.requests[-1]

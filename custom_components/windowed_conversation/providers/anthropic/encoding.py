@@ -341,13 +341,8 @@ def _encode_thinking(request: Request, max_tokens: int) -> dict[str, Any]:
 
 
 def _encode_sampling(settings: ModelSettings) -> dict[str, float]:
-    """Return the temperature, or else `top_p`: Anthropic advises against sending both.
-
-    The API refuses the combination from Claude 4.1 on: https://platform.claude.com/docs/en/api/messages/create
-    """
-    if settings.temperature is not None:
-        return {"temperature": min(settings.temperature, _MAX_TEMPERATURE)}
-    return {} if settings.top_p is None else {"top_p": settings.top_p}
+    """Return the temperature, or an empty dict if none was chosen."""
+    return {} if settings.temperature is None else {"temperature": min(settings.temperature, _MAX_TEMPERATURE)}
 
 
 def _may_think(request: Request) -> bool:

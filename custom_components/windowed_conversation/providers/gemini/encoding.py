@@ -119,7 +119,7 @@ def _encode_contents(request: Request) -> list[dict[str, Any]]:
 def encode_body(request: Request) -> dict[str, Any]:
     """Return the request body with the parameters that the model accepts."""
     profile, settings, most = request.profile, request.settings, request.answer_limit
-    sampling = {"temperature": settings.temperature, "topP": settings.top_p} if profile.sampling else {}
+    sampling = {"temperature": settings.temperature} if profile.sampling else {}
     thinking, prompt = _thinking(profile, settings.effort, most), encode_prompt(request)
     no_calls = {"toolConfig": {**prompt.get("toolConfig", {}), **_NO_CALLS_CONFIG}}
     _, wanted = _place_schema(request)

@@ -70,9 +70,8 @@ def encode_effort(request: Request) -> str | None:
 
 
 def encode_sampling(request: Request) -> dict[str, float | None]:
-    """Return the sampling parameters; empty if the model accepts none."""
-    settings = request.settings
-    return {"temperature": settings.temperature, "top_p": settings.top_p} if request.profile.sampling else {}
+    """Return the temperature, or an empty dict if the model accepts none."""
+    return {"temperature": request.settings.temperature} if request.profile.sampling else {}
 
 
 def asks_for_flexible_tier(request: Request) -> bool:
