@@ -127,7 +127,7 @@ async def _start_model(arguments: argparse.Namespace) -> AsyncIterator[ModelAcce
         async with SmallModelServer(arguments.model_port) as small:
             # The small model reads about 140 tokens per second, and the tool definitions alone are about 1000 tokens.
             yield ModelAccess(
-                url=small.url, model=SMALL_MODEL, can_control_home=False, timeouts=(120, 300), window_tokens=1500
+                url=small.url, model=SMALL_MODEL, can_control_home=False, turn_timeout=300, window_tokens=1500
             )
         return
     provider = arguments.provider or _DEFAULT_PROVIDER

@@ -34,7 +34,7 @@ class ModelAccess:
     # Whether the model gets the Assist tools.
     can_control_home: bool = True
     # In seconds. None for the defaults.
-    timeouts: tuple[int, int] | None = None
+    turn_timeout: int | None = None
     # The size of the window for a new account.
     window_tokens: int | None = None
     # Whether this is the scripted model.
@@ -203,9 +203,8 @@ def _fill_fields(fields: list[Json], changes: Mapping[str, Any]) -> Json:
 
 def _build_agent_changes(model: ModelAccess) -> Json:
     changes: Json = {} if model.can_control_home else {"llm_hass_api": []}
-    if model.timeouts:
-        idle, turn = model.timeouts
-        changes |= {"idle_timeout": idle, "turn_timeout": turn}
+    if model.turn_timeout:
+        changes["turn_timeout"] = model.turn_timeout
     if not model.has_memory:
         changes["memory"] = False
     if model.record_level is not None:

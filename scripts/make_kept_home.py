@@ -65,9 +65,7 @@ _HOUSE = {
     "excluded_tags": ["noise"],
     "images": True,
     "head_start": False,
-    "idle_timeout": 120,
     "turn_timeout": 240,
-    "max_tool_iterations": 6,
 }
 _STUDY = {"name": "Study", "model": _MODEL, "history_tokens": 900, "head_start": False, "record": "full"}
 _CLERK = {"record": "full", "effort": "low", "exact_counting": True}

@@ -14,11 +14,8 @@ from custom_components.windowed_conversation.const import (
     CONF_CONTEXT_PLACEMENT,
     CONF_EXACT_COUNTING,
     CONF_EXCLUDED_TAGS,
-    CONF_FALLBACK_TIMEOUT,
     CONF_HEAD_START,
-    CONF_IDLE_TIMEOUT,
     CONF_MAX_ANSWER_TOKENS,
-    CONF_MAX_TOOL_ITERATIONS,
     CONF_MEMORY,
     CONF_RECORD,
     CONF_ROUTING,
@@ -30,7 +27,6 @@ from custom_components.windowed_conversation.const import (
 
 from .conftest import Submit
 
-LIMITS = {CONF_FALLBACK_TIMEOUT: 8, CONF_IDLE_TIMEOUT: 5, CONF_TURN_TIMEOUT: 30, CONF_MAX_TOOL_ITERATIONS: 3}
 FRIDAY: dict[str, Any] = {
     CONF_NAME: "Friday",
     CONF_MODEL: "scripted",
@@ -47,7 +43,7 @@ FRIDAY: dict[str, Any] = {
     CONF_MAX_ANSWER_TOKENS: 500,
     CONF_EXACT_COUNTING: False,
     CONF_HEAD_START: True,
-    **LIMITS,
+    CONF_TURN_TIMEOUT: 30,
 }
 
 

@@ -24,14 +24,11 @@ from custom_components.windowed_conversation.const import (
     CONF_EXACT_COUNTING,
     CONF_EXCLUDED_TAGS,
     CONF_FALLBACK_AGENTS,
-    CONF_FALLBACK_TIMEOUT,
     CONF_FAMILY,
     CONF_HEAD_START,
     CONF_HISTORY_TOKENS,
-    CONF_IDLE_TIMEOUT,
     CONF_IMAGES,
     CONF_MAX_ANSWER_TOKENS,
-    CONF_MAX_TOOL_ITERATIONS,
     CONF_MEMORY,
     CONF_PROVIDER,
     CONF_RECORD,
@@ -140,9 +137,7 @@ async def test_new_agent_is_as_it_was_entered(new_form: Submit, say: SayFn, mode
 
     assert model_server.requests[-1].body["messages"][0]["content"].startswith("You are Friday.")
     friday = next(agent for agent in entry.runtime_data.agents.values() if agent.config.name == "Friday")
-    assert friday.config.limits == TurnLimits(
-        fallback_timeout=8, idle_timeout=5, turn_timeout=30, max_tool_iterations=3
-    )
+    assert friday.config.limits == TurnLimits(turn_timeout=30)
     assert friday.config.routing == "model_only"
     assert friday.config.scope == "device"
     assert friday.config.context_placement == "system"
@@ -209,10 +204,7 @@ IMPOSSIBLE_NUMBERS = [
     (CONF_MAX_ANSWER_TOKENS, 0, f"Maximum tokens to return in response: enter a number from 100 to {TWO_MILLION}."),
     (CONF_TEMPERATURE, 2.1, "Temperature: enter a number from 0 to 2."),
     (CONF_TEMPERATURE, -0.1, "Temperature: enter a number from 0 to 2."),
-    (CONF_IDLE_TIMEOUT, 0, "Idle timeout: enter a number from 1 to 300."),
-    (CONF_IDLE_TIMEOUT, 301, "Idle timeout: enter a number from 1 to 300."),
     (CONF_TURN_TIMEOUT, 601, "Time limit for an answer: enter a number from 1 to 600."),
-    (CONF_MAX_TOOL_ITERATIONS, 51, "Maximum tool rounds: enter a number from 1 to 50."),
 ]
 
 
@@ -283,10 +275,7 @@ async def test_ten_fields_are_in_sight_and_the_others_in_a_closed_section(
         CONF_CAMERAS,
         CONF_WEB_SEARCH,
         CONF_WEB_SEARCH_CITY,
-        CONF_FALLBACK_TIMEOUT,
-        CONF_IDLE_TIMEOUT,
         CONF_TURN_TIMEOUT,
-        CONF_MAX_TOOL_ITERATIONS,
     ]
     assert fields["advanced"].options["collapsed"]
 

@@ -18,8 +18,6 @@ import pytest
 from custom_components.windowed_conversation.bridge.chat_log import ChatLogReply
 from custom_components.windowed_conversation.bridge.errors import format_next_sentence
 from custom_components.windowed_conversation.const import (
-    CONF_IDLE_TIMEOUT,
-    CONF_MAX_TOOL_ITERATIONS,
     CONF_TURN_TIMEOUT,
 )
 from custom_components.windowed_conversation.providers.events import TextDelta, ToolCallDone
@@ -69,7 +67,7 @@ async def test_broken_answer_is_streamed_with_the_failure_as_its_last_sentence_a
 async def test_answer_that_takes_too_long_is_what_was_streamed(
     set_up: SetUpFn, dashboard: PipelineClient, model_server: ModelServer
 ) -> None:
-    await set_up(**{CONF_IDLE_TIMEOUT: 30, CONF_TURN_TIMEOUT: 1, CONF_MAX_TOOL_ITERATIONS: 10})
+    await set_up(**{CONF_TURN_TIMEOUT: 1})
     pipeline = await dashboard.create(prefer_local_intents=False)
     model_server.change(delay=0.1)
 

@@ -11,10 +11,10 @@ from pytest_homeassistant_custom_component.common import MockConfigEntry
 
 from custom_components.windowed_conversation.const import (
     CONF_FALLBACK_AGENTS,
-    CONF_FALLBACK_TIMEOUT,
     CONF_ROUTING,
     DOMAIN,
 )
+from custom_components.windowed_conversation.turn import turn
 from demo.model_server import ModelServer
 from tests.providers.byte_server import DONE, STOP, ByteServer, text
 
@@ -91,9 +91,10 @@ async def test_refused_key_of_the_first_is_asked_for_again(
 
 
 @pytest.fixture
-async def loading(set_up: SetUpFn, byte_server: ByteServer) -> MockConfigEntry:
+async def loading(set_up: SetUpFn, byte_server: ByteServer, monkeypatch: pytest.MonkeyPatch) -> MockConfigEntry:
     """Return the account of an agent whose server loads the model three times as long as its fallback timeout."""
-    settings = {CONF_FALLBACK_AGENTS: [SECOND], CONF_ROUTING: "model_only", CONF_FALLBACK_TIMEOUT: LOADING_SECONDS / 3}
+    monkeypatch.setattr(turn, "_FALLBACK_TIMEOUT", LOADING_SECONDS / 3)
+    settings = {CONF_FALLBACK_AGENTS: [SECOND], CONF_ROUTING: "model_only"}
     first = await set_up(account={CONF_URL: byte_server.url, CONF_API_KEY: None}, **settings)
     await set_up(**{CONF_ROUTING: "model_only"})
     byte_server.set_reply(text("The model is here."), STOP, DONE, before=LOADING_SECONDS)

@@ -10,11 +10,10 @@ import pytest
 
 from custom_components.windowed_conversation.agents import turns
 from custom_components.windowed_conversation.const import (
-    CONF_IDLE_TIMEOUT,
-    CONF_MAX_TOOL_ITERATIONS,
     CONF_ROUTING,
     CONF_TURN_TIMEOUT,
 )
+from custom_components.windowed_conversation.turn import limits
 from demo.model_server import FAULTS, ModelServer
 
 from .conftest import SayFn, SetUpFn, get_speech
@@ -24,7 +23,14 @@ from .test_turns import window_of
 
 __all__ = ["row"]
 
-SHORT_TIMEOUTS = {CONF_IDLE_TIMEOUT: 0.3, CONF_TURN_TIMEOUT: 1, CONF_MAX_TOOL_ITERATIONS: 10}
+SHORT_TIMEOUT = {CONF_TURN_TIMEOUT: 1}
+
+
+@pytest.fixture(autouse=True)
+def short_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a server be silent for no more than 0.3 seconds."""
+    monkeypatch.setattr(limits, "IDLE_TIMEOUT", 0.3)
+
 
 # The expected spoken text for each fault. Faults that a turn survives are not listed.
 ERROR_PHRASES = {
@@ -87,7 +93,7 @@ def test_every_fault_of_the_server_is_in_the_table() -> None:
 @pytest.fixture
 async def agent(set_up: SetUpFn):
     """Set up an account whose agent has short timeouts."""
-    return await set_up(**SHORT_TIMEOUTS)
+    return await set_up(**SHORT_TIMEOUT)
 
 
 async def test_fault_is_spoken_and_leaves_only_what_was_heard(
@@ -98,7 +104,7 @@ async def test_fault_is_spoken_and_leaves_only_what_was_heard(
     await say(SECRET, agent_id="conversation.home_assistant")
     for fault, phrase in ERROR_PHRASES.items():
         async with row(fault):
-            entry = await set_up(**SHORT_TIMEOUTS)
+            entry = await set_up(**SHORT_TIMEOUT)
             await say("my name is Ada")
             window = window_of(entry)
             before = len(window.messages())
@@ -159,7 +165,7 @@ async def test_control_characters_are_omitted_and_emoji_stay(agent, say: SayFn, 
 async def test_any_conversation_id_is_answered(row: Row, set_up: SetUpFn, say: SayFn) -> None:
     for conversation_id in (None, "unknown", "01HZZZZZZZZZZZZZZZZZZZZZZZ", "my own conversation"):
         async with row(str(conversation_id)):
-            await set_up(**SHORT_TIMEOUTS)
+            await set_up(**SHORT_TIMEOUT)
 
             result = await say("my name is Ada", conversation_id)
 
@@ -204,7 +210,7 @@ async def test_chat_log_that_another_agent_never_leaves_is_waited_for_as_long_as
     # Home Assistant 2026.11 and later raise an error while another turn uses the chat log.
     monkeypatch.setattr(turns, "BUSY_ERRORS", (InterruptedError,))
     monkeypatch.setattr(conversation, "async_get_chat_log", busy)
-    await set_up(**SHORT_TIMEOUTS | {CONF_TURN_TIMEOUT: 0.3})
+    await set_up(**{CONF_TURN_TIMEOUT: 0.3})
 
     async with asyncio.timeout(30):
         answer = get_speech(await say("hello"))

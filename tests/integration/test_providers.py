@@ -17,12 +17,9 @@ from custom_components.windowed_conversation.bridge.turn_report import EVENT_TUR
 from custom_components.windowed_conversation.const import (
     CONF_EFFORT,
     CONF_FALLBACK_AGENTS,
-    CONF_FALLBACK_TIMEOUT,
     CONF_FAMILY,
     CONF_FORMAT,
-    CONF_IDLE_TIMEOUT,
     CONF_MAX_ANSWER_TOKENS,
-    CONF_MAX_TOOL_ITERATIONS,
     CONF_PROVIDER,
     CONF_TURN_TIMEOUT,
     PROVIDER_ANTHROPIC,
@@ -32,6 +29,7 @@ from custom_components.windowed_conversation.const import (
     PROVIDER_OPENAI_CHAT,
 )
 from custom_components.windowed_conversation.providers.models import ReasoningStyle
+from custom_components.windowed_conversation.turn import limits, turn
 from demo.model_server import ModelServer
 from demo.model_server.anthropic_models import OUTPUT_TOKENS
 
@@ -106,20 +104,21 @@ def build_server() -> ModelServer:
 
 
 @pytest.fixture
-def set_up_first(set_up: SetUpFn, model_server: ModelServer) -> SetUpFirst:
+def set_up_first(set_up: SetUpFn, model_server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> SetUpFirst:
     """Return a function that sets up an account with a provider, whose agent has a fallback agent at a second one."""
 
     async def set_up_first(provider: str, server: ModelServer = model_server) -> MockConfigEntry:
         server.change(models=tuple(_MODELS.values()))
-        limits = {
-            CONF_FALLBACK_TIMEOUT: _IDLE_TIMEOUT,
-            CONF_IDLE_TIMEOUT: _IDLE_TIMEOUT,
-            CONF_TURN_TIMEOUT: 5,
-            CONF_MAX_TOOL_ITERATIONS: 10,
-        }
+        monkeypatch.setattr(limits, "IDLE_TIMEOUT", _IDLE_TIMEOUT)
+        monkeypatch.setattr(turn, "_FALLBACK_TIMEOUT", _IDLE_TIMEOUT)
         return await set_up(
             account=account(provider, server),
-            **{CONF_MODEL: _MODELS[provider], **limits, CONF_FALLBACK_AGENTS: [_SECOND], CONF_FAMILY: _FAMILY},
+            **{
+                CONF_MODEL: _MODELS[provider],
+                CONF_TURN_TIMEOUT: 5,
+                CONF_FALLBACK_AGENTS: [_SECOND],
+                CONF_FAMILY: _FAMILY,
+            },
         )
 
     return set_up_first

@@ -8,8 +8,6 @@ import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
 from custom_components.windowed_conversation.const import (
-    CONF_IDLE_TIMEOUT,
-    CONF_MAX_TOOL_ITERATIONS,
     CONF_TURN_TIMEOUT,
 )
 from custom_components.windowed_conversation.turn.request_limit import MAX_CONCURRENT_REQUESTS
@@ -45,7 +43,7 @@ async def test_hundreds_at_once_are_all_answered_a_few_at_a_time(
 async def test_who_is_not_served_in_time_is_told_so_and_the_others_are_served(
     home: HomeAssistant, set_up: SetUpFn, model_server: ModelServer
 ) -> None:
-    await set_up(**{CONF_IDLE_TIMEOUT: 60, CONF_TURN_TIMEOUT: 2, CONF_MAX_TOOL_ITERATIONS: 10})
+    await set_up(**{CONF_TURN_TIMEOUT: 2})
     model_server.change(delay=0.16)
 
     answers = await asyncio.gather(*(talk(home, number) for number in range(100)))

@@ -18,7 +18,6 @@ from custom_components.windowed_conversation.bridge.turn_report import EVENT_TUR
 from custom_components.windowed_conversation.const import (
     CONF_FAMILY,
     CONF_FORMAT,
-    CONF_IDLE_TIMEOUT,
     CONF_PROVIDER,
     CONF_RECORD,
     CONF_ROUTING,
@@ -30,6 +29,7 @@ from custom_components.windowed_conversation.const import (
     PROVIDER_GEMINI,
     PROVIDER_OPENAI,
 )
+from custom_components.windowed_conversation.turn import limits, model_turn
 from custom_components.windowed_conversation.window import estimate_request
 from demo.model_server import ModelServer, call, searched, words
 
@@ -212,11 +212,12 @@ async def test_results_of_a_search_go_back_in_the_request_after_a_tool(
 
 
 async def test_last_request_of_a_tool_loop_forbids_calls_and_is_valid(
-    row: Row, set_up_search: SetUpSearch, say: SayFn, model_server: ModelServer
+    row: Row, set_up_search: SetUpSearch, say: SayFn, model_server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(model_turn, "_MAX_TOOL_ROUNDS", 1)
     for vendor in _VENDORS:
         async with row(vendor):
-            await set_up_search(vendor, max_tool_iterations=1)
+            await set_up_search(vendor)
             model_server.script(searched("tulips") + call("HassTurnOn", name="kitchen light"), words("Done."))
 
             assert get_speech(await say("look up tulips and turn on the kitchen light", vendor)) == "Done."
@@ -272,11 +273,12 @@ async def test_ten_turns_with_searches_teach_no_wrong_sizes(
 
 
 async def test_search_longer_than_the_idle_timeout_is_not_cut(
-    row: Row, set_up_search: SetUpSearch, say: SayFn, model_server: ModelServer
+    row: Row, set_up_search: SetUpSearch, say: SayFn, model_server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(limits, "IDLE_TIMEOUT", 0.1)
     for vendor in _VENDORS:
         async with row(vendor):
-            await set_up_search(vendor, **{CONF_IDLE_TIMEOUT: 0.1})
+            await set_up_search(vendor)
             model_server.change(search_delay=0.06)
 
             assert get_speech(await say(_QUESTION, vendor)) == _ANSWER

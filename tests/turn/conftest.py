@@ -9,6 +9,7 @@ from openai import AsyncOpenAI
 import pytest
 
 from custom_components.windowed_conversation.providers.openai.clients import ChatCompletionsProvider
+from custom_components.windowed_conversation.turn import limits, model_turn
 from custom_components.windowed_conversation.turn.limits import Budget, TurnLimits
 from custom_components.windowed_conversation.turn.model import Model, Question
 from custom_components.windowed_conversation.turn.routing import RoutingMode
@@ -74,10 +75,11 @@ def byte_question(http_client: Any, byte_server: ByteServer, question: Question)
 
 
 @pytest.fixture
-def take(window: Window, reply: Ear, question: Question) -> Take:
+def take(window: Window, reply: Ear, question: Question, monkeypatch: pytest.MonkeyPatch) -> Take:
     """Return a function that takes a turn with the given text.
 
-    Its other arguments are the question, the routing, the local answer, and the limits of the turn in seconds.
+    Its other arguments are the question, the routing, the local answer, and the limits of the turn: its times in
+    seconds, and the rounds of its tool loop.
     """
 
     async def take(
@@ -86,9 +88,13 @@ def take(window: Window, reply: Ear, question: Question) -> Take:
         asked: Question | Exception | None = None,
         routing: RoutingMode = RoutingMode.MODEL_ONLY,
         local: Local | None = None,
-        **limits: Any,
+        idle_timeout: float = limits.IDLE_TIMEOUT,
+        max_tool_rounds: int = 10,
+        **limit: float,
     ) -> Turn:
-        more: dict[str, Any] = {"routing": routing, "local": local, "limits": TurnLimits(**limits)}
+        monkeypatch.setattr(limits, "IDLE_TIMEOUT", idle_timeout)
+        monkeypatch.setattr(model_turn, "_MAX_TOOL_ROUNDS", max_tool_rounds)
+        more: dict[str, Any] = {"routing": routing, "local": local, "limits": TurnLimits(**limit)}
         return await take_turn(window, text, asked or question, reply, **more)
 
     return take

@@ -35,8 +35,8 @@ def is_cancelled() -> bool:
     return task is None or bool(task.cancelling())
 
 
-def test_turn_has_two_minutes_and_ten_rounds_of_tools_unless_it_is_said_otherwise() -> None:
-    assert TurnLimits() == TurnLimits(fallback_timeout=10, idle_timeout=None, turn_timeout=120, max_tool_iterations=10)
+def test_turn_has_two_minutes_unless_it_is_said_otherwise() -> None:
+    assert TurnLimits() == TurnLimits(turn_timeout=120)
 
 
 async def test_events_are_passed_on_up_to_the_end(pulse: IdleTimer) -> None:

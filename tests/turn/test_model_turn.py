@@ -93,7 +93,7 @@ async def test_call_is_run_before_the_answer_is_complete(
 async def test_last_request_offers_no_tools_to_a_compatible_server(take: Take, model_server: ModelServer) -> None:
     model_server.fault("same_call")
 
-    outcome = await take("my name is Ada", max_tool_iterations=2)
+    outcome = await take("my name is Ada", max_tool_rounds=2)
 
     assert ["tools" in request.body for request in model_server.requests] == [True, True, False]
     assert outcome.sent_text == "Nice to meet you, Ada."
@@ -108,7 +108,7 @@ async def test_last_request_begins_to_openai_with_the_bytes_of_the_one_before_it
     outcome = await take(
         "my name is Ada",
         asked=replace(question, model=replace(question.model, provider=provider)),
-        max_tool_iterations=2,
+        max_tool_rounds=2,
     )
 
     *_, before, last = [request.body for request in model_server.requests]
@@ -146,7 +146,7 @@ async def test_model_that_calls_where_it_may_not_after_tools_ran_has_succeeded(
     byte_server.set_reply(calls({"name": "one"}))
     byte_server.add_reply(calls({"name": "two"}))
 
-    outcome = await take("hello", asked=byte_question, max_tool_iterations=1)
+    outcome = await take("hello", asked=byte_question, max_tool_rounds=1)
 
     assert (outcome.error, outcome.sent_text) == (None, "Done.")
     assert home.ran == ["on one"]

@@ -62,7 +62,7 @@ async def test_requests_of_many_rounds_begin_like_the_one_before(
     pages(1000)
     model_server.script(*read(ROUNDS))
 
-    outcome = await take("read the book", asked=long_system_question, max_tool_iterations=ROUNDS)
+    outcome = await take("read the book", asked=long_system_question, max_tool_rounds=ROUNDS)
 
     assert outcome.sent_text == "I have read them."
     assert mean(shared(before, now) / len(now) for before, now in pairwise(sent(model_server))) >= 0.75
@@ -78,7 +78,7 @@ async def test_requests_of_many_rounds_keep_to_the_room_of_the_model(
     pages(tokens)
     model_server.script(*read(ROUNDS))
 
-    outcome = await take("read the book", asked=asked, max_tool_iterations=ROUNDS)
+    outcome = await take("read the book", asked=asked, max_tool_rounds=ROUNDS)
 
     assert outcome.sent_text == "I have read them."
     assert outcome.shortfall is None
@@ -92,7 +92,7 @@ async def test_question_and_newest_round_of_many_stay_whole(
     pages(1000)
     model_server.script(*read(ROUNDS))
 
-    await take("read the book", asked=long_system_question, max_tool_iterations=ROUNDS)
+    await take("read the book", asked=long_system_question, max_tool_rounds=ROUNDS)
 
     for number, request in enumerate(model_server.requests[1:], start=1):
         messages = request.body["messages"]

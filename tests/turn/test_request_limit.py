@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from custom_components.windowed_conversation.providers.errors import RateLimited
+from custom_components.windowed_conversation.turn import limits
 from custom_components.windowed_conversation.turn.limits import TurnLimits
 from custom_components.windowed_conversation.turn.model import Question
 from custom_components.windowed_conversation.turn.request_limit import RequestLimiter
@@ -86,11 +87,12 @@ async def test_request_that_is_broken_off_makes_room_for_the_next(
 
 
 async def test_waiting_for_others_is_no_silence_of_the_server(
-    start: Start, one_at_a_time: Question, model_server: ModelServer
+    start: Start, one_at_a_time: Question, model_server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(limits, "IDLE_TIMEOUT", 0.5)
     model_server.change(delay=0.2)
 
-    turns = [start(f"my name is Ada{number}", asked=one_at_a_time, idle_timeout=0.5) for number in range(3)]
+    turns = [start(f"my name is Ada{number}", asked=one_at_a_time) for number in range(3)]
 
     assert [outcome.error for outcome in await asyncio.gather(*turns)] == [None] * 3
 

@@ -84,7 +84,7 @@ async def test_call_as_text_where_none_is_allowed_is_no_failure(
     byte_server.set_reply(LOOK)
     byte_server.add_reply(said(TEXT_CALL))
 
-    outcome = await take("hello", asked=byte_question, max_tool_iterations=1)
+    outcome = await take("hello", asked=byte_question, max_tool_rounds=1)
 
     assert (outcome.error, outcome.sent_text) == (None, "Done.")
 

@@ -16,7 +16,7 @@ import pytest
 
 from custom_components.windowed_conversation.providers import DeadlineExceeded, Unavailable
 from custom_components.windowed_conversation.providers.openai.chat_encoding import Dialect
-from custom_components.windowed_conversation.turn.limits import DEFAULT_IDLE_TIMEOUT, Budget, TurnLimits
+from custom_components.windowed_conversation.turn.limits import IDLE_TIMEOUT, Budget, TurnLimits
 from custom_components.windowed_conversation.turn.model import Model, Question
 from custom_components.windowed_conversation.turn.routing import Route, RouteDecision, RouteReason
 from custom_components.windowed_conversation.turn.state import Turn
@@ -282,7 +282,7 @@ async def test_silence_in_the_middle_of_a_vendors_answer_ends_it(server: Server,
     outcome = await session.ask(session.question(server))
 
     assert isinstance(outcome.error, DeadlineExceeded)
-    assert loop.time() - began == pytest.approx(DEFAULT_IDLE_TIMEOUT, abs=0.5)
+    assert loop.time() - began == pytest.approx(IDLE_TIMEOUT, abs=0.5)
 
 
 async def test_server_at_home_may_write_a_tool_call_without_a_sign(session: House) -> None:

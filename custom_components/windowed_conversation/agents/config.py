@@ -35,8 +35,7 @@ DEFAULT_MEMORY_DAYS = 90
 DEFAULT_PERSISTENCE = Persistence.OWN_IDS
 DEFAULT_RECORD = RecordLevel.STATISTICS
 DEFAULT_POLICY = WindowPolicy()
-DEFAULT_FALLBACK_TIMEOUT = 10.0
-DEFAULT_LIMITS = TurnLimits(DEFAULT_FALLBACK_TIMEOUT)
+DEFAULT_LIMITS = TurnLimits()
 DEFAULT_STATES = True
 # data and texts for a notification are longer than a spoken answer
 DEFAULT_TASK_ANSWER_TOKENS = 4000
@@ -122,7 +121,7 @@ class AgentConfig:
             exact_counting=bool(data.get(const.CONF_EXACT_COUNTING, DEFAULT_EXACT_COUNTING)),
             context_tokens=int(data[const.CONF_CONTEXT_TOKENS]) if const.CONF_CONTEXT_TOKENS in data else None,
             head_start=bool(data.get(const.CONF_HEAD_START, DEFAULT_HEAD_START)),
-            limits=_parse_turn_limits(data),
+            limits=TurnLimits(float(data.get(const.CONF_TURN_TIMEOUT, DEFAULT_LIMITS.turn_timeout))),
             expiry_seconds=float(entry.options.get(const.CONF_EXPIRY_HOURS, DEFAULT_EXPIRY_HOURS)) * 3600,
             max_windows=int(entry.options.get(const.CONF_MAX_WINDOWS, DEFAULT_MAX_WINDOWS)),
             persistence=Persistence(entry.options.get(const.CONF_PERSISTENCE, DEFAULT_PERSISTENCE)),
@@ -178,13 +177,4 @@ def _parse_window_policy(entry: ConfigEntry, agent: Mapping[str, Any]) -> Window
         result_cap_tokens=options.get(const.CONF_RESULT_CAP_TOKENS, DEFAULT_POLICY.result_cap_tokens),
         summarize=compacts or bool(options.get(const.CONF_SUMMARIZE, DEFAULT_POLICY.summarize)),
         live_tools=frozenset({GetStatesTool.name}),
-    )
-
-
-def _parse_turn_limits(data: Mapping[str, Any]) -> TurnLimits:
-    return TurnLimits(
-        fallback_timeout=float(data.get(const.CONF_FALLBACK_TIMEOUT, DEFAULT_FALLBACK_TIMEOUT)),
-        idle_timeout=float(data[const.CONF_IDLE_TIMEOUT]) if const.CONF_IDLE_TIMEOUT in data else None,
-        turn_timeout=float(data.get(const.CONF_TURN_TIMEOUT, DEFAULT_LIMITS.turn_timeout)),
-        max_tool_iterations=int(data.get(const.CONF_MAX_TOOL_ITERATIONS, DEFAULT_LIMITS.max_tool_iterations)),
     )

@@ -40,7 +40,6 @@ from ..agents.config import (
     DEFAULT_COMPACTION,
     DEFAULT_CONTEXT_PLACEMENT,
     DEFAULT_EXACT_COUNTING,
-    DEFAULT_FALLBACK_TIMEOUT,
     DEFAULT_HEAD_START,
     DEFAULT_INSTRUCTIONS,
     DEFAULT_LIMITS,
@@ -324,8 +323,11 @@ def _build_sections(account: Mapping[str, Any]) -> dict[str, FormFields]:
     placement = build_choice(const.CONF_CONTEXT_PLACEMENT, ContextPlacement, DEFAULT_CONTEXT_PLACEMENT)
     states = switch_field(const.CONF_STATES, default=DEFAULT_STATES)
     sight = _build_image_field(account) | switch_field(const.CONF_CAMERAS, default=DEFAULT_CAMERAS)
+    turn_timeout = number_field(
+        const.CONF_TURN_TIMEOUT, 1, 600, UnitOfTime.SECONDS, default=DEFAULT_LIMITS.turn_timeout
+    )
     fields = _build_model_fields(account) | conversations | excluded | placement | states | sight
-    return {_ADVANCED_SECTION: fields | _build_search_fields(account) | _build_limit_fields()}
+    return {_ADVANCED_SECTION: fields | _build_search_fields(account) | turn_timeout}
 
 
 def _build_search_fields(account: Mapping[str, Any]) -> FormFields:
@@ -361,16 +363,6 @@ def _build_model_fields(account: Mapping[str, Any]) -> FormFields:
         **switch_field(const.CONF_EXACT_COUNTING, default=DEFAULT_EXACT_COUNTING),
         **(switch_field(const.CONF_COMPACTION, default=DEFAULT_COMPACTION) if can_shorten(account) else {}),
         **switch_field(const.CONF_HEAD_START, default=DEFAULT_HEAD_START),
-    }
-
-
-def _build_limit_fields() -> FormFields:
-    seconds, limits = UnitOfTime.SECONDS, DEFAULT_LIMITS
-    return {
-        **number_field(const.CONF_FALLBACK_TIMEOUT, 1, 300, seconds, default=DEFAULT_FALLBACK_TIMEOUT),
-        **number_field(const.CONF_IDLE_TIMEOUT, 1, 300, seconds),
-        **number_field(const.CONF_TURN_TIMEOUT, 1, 600, seconds, default=limits.turn_timeout),
-        **number_field(const.CONF_MAX_TOOL_ITERATIONS, 1, 50, default=limits.max_tool_iterations),
     }
 
 

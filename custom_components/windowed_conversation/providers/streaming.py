@@ -23,9 +23,8 @@ _MAX_JSON_VALUES = 50_000
 # The number of already buffered events that are passed on before other tasks get the event loop.
 _EVENTS_BETWEEN_SLEEPS = 64
 
-# How long, in seconds, to wait for the end of the stream once the answer is complete. It is shorter than the shortest
-# idle timeout of an agent, one second: otherwise a server that never ends its stream would turn a complete answer into
-# an error.
+# How long, in seconds, to wait for the end of the stream once the answer is complete. It is shorter than the idle
+# timeout: otherwise a server that never ends its stream would turn a complete answer into an error.
 STREAM_END_TIMEOUT = 0.9
 # How long, in seconds, to wait for the end of a body after the last event, and how many bytes of it to read.
 _DRAIN_TIMEOUT = 0.1

@@ -16,9 +16,10 @@ _MAX_OVERVIEW_SHARE_OF_REST = 0.5
 # A limit is a multiple of this, so that a name in the instructions does not change which names of devices fit.
 _OVERVIEW_STEP_TOKENS = 50
 
-# The longest interval between two signs of life of a vendor's server, in seconds, plus one second for the network.
+# The longest silence, in seconds, of a vendor's server that has begun to answer: the longest interval between two signs
+# of life, plus one second for the network.
 # OpenAI's and Azure's Responses send a keep-alive after 30 s: https://github.com/openai/openai-node/issues/1964
-DEFAULT_IDLE_TIMEOUT = 45.0 + 1.0
+IDLE_TIMEOUT = 45.0 + 1.0
 
 # The longest time in seconds that a turn may take if it goes on in the background, where nobody waits for it.
 BACKGROUND_TIMEOUT = 300.0
@@ -41,20 +42,13 @@ _MIN_ANSWER_LIMIT = 16
 
 @dataclass(frozen=True, slots=True)
 class TurnLimits:
-    """The limits of a turn: its time in seconds, and the rounds of its tool loop."""
+    """The limits of a turn's time, in seconds."""
 
-    # The time that a server may take for its first token while a fallback agent is available. None if there is none.
-    fallback_timeout: float | None = 10.0
-    # The longest time without a sign of life once the server has begun to answer. None for the default.
-    idle_timeout: float | None = None
     turn_timeout: float = 120.0
-    max_tool_iterations: int = 10
 
     def get_idle_timeout(self, *, at_home: bool) -> float:
         """Return the idle timeout. A server at home may be silent for the whole turn while it writes a call."""
-        if self.idle_timeout is not None:
-            return self.idle_timeout
-        return max(self.turn_timeout, BACKGROUND_TIMEOUT) if at_home else DEFAULT_IDLE_TIMEOUT
+        return max(self.turn_timeout, BACKGROUND_TIMEOUT) if at_home else IDLE_TIMEOUT
 
     def extend_to_background(self) -> Self:
         """Return the limits of a turn that goes on in the background."""
@@ -62,7 +56,7 @@ class TurnLimits:
 
 
 # An AI task may take minutes, because nobody waits for a spoken answer.
-TASK_LIMITS = TurnLimits(fallback_timeout=None, turn_timeout=BACKGROUND_TIMEOUT)
+TASK_LIMITS = TurnLimits(BACKGROUND_TIMEOUT)
 
 
 class Pause:

@@ -36,6 +36,9 @@ from .speech.speech_filter import SpeechFilter
 from .state import Turn
 from .tool_names import name_as_offered
 
+# After this many rounds of tool calls, the model must answer without tools.
+_MAX_TOOL_ROUNDS = 10
+
 # Longer pieces of text are filtered in parts that yield to the event loop in between: 4 MB of marks take over a second.
 _MAX_CHARS_PER_FILTER_STEP = 32 * 1024
 
@@ -185,7 +188,7 @@ class Answer:
 async def ask_model(turn: Turn, question: Question) -> None:
     """Get an answer for the open exchange from the question's model. Raises `ProviderError` and `TurnError`."""
     for iteration in count():
-        may_call = iteration < turn.limits.max_tool_iterations and not turn.repetition_detector.is_note_ignored
+        may_call = iteration < _MAX_TOOL_ROUNDS and not turn.repetition_detector.is_note_ignored
         answer = await _send_request(turn, question, may_call=may_call)
         if answer.error is not None and not turn.has_raised_answer_limit and _can_raise_answer_limit(answer, question):
             turn.has_raised_answer_limit = True

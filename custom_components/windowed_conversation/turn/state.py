@@ -68,7 +68,7 @@ class Turn:
     started_at: float = field(default_factory=time.monotonic)
     duration_seconds: float = 0.0
     first_token_seconds: float | None = None
-    # The wait for the first token of the model that is currently used, see `TurnLimits.fallback_timeout`.
+    # How long the model that is currently used may take for its first token, in seconds. None without a limit.
     fallback_timeout: float | None = None
     # When Home Assistant's sentences had been tried, or None if they were not.
     recognition_seconds: float | None = None

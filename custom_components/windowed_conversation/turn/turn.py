@@ -38,6 +38,9 @@ _MAX_WAIT_SECONDS = 10.0
 _MAX_SMALLER_RETRIES = 6
 _NEWEST_ONLY_RETRY = 3
 
+# How long, in seconds, a model may take for its first token while a fallback agent is available.
+_FALLBACK_TIMEOUT = 10.0
+
 
 async def try_models(turn: Turn, question: Question) -> None:
     """Get an answer for the open exchange from the first model or agent that gives one.
@@ -127,7 +130,7 @@ def _get_fallback_error(error: ProviderError | EmptyAnswer, turn: Turn) -> Provi
 async def _ask_after_pause(turn: Turn, question: Question, *, is_last: bool) -> None:
     """Send requests to a model; if it asks for a short pause and no fallback agent is available, try a second time."""
     pause, patience = question.model.pause, min(_MAX_WAIT_SECONDS, turn.limits.turn_timeout)
-    turn.fallback_timeout = None if is_last else turn.limits.fallback_timeout
+    turn.fallback_timeout = None if is_last else _FALLBACK_TIMEOUT
     if pause.remaining_seconds:
         await _wait_for_pause(pause, patience if is_last else 0.0)
     try:

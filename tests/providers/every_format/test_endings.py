@@ -11,6 +11,7 @@ from custom_components.windowed_conversation.providers import streaming
 from custom_components.windowed_conversation.providers.errors import DeadlineExceeded
 from custom_components.windowed_conversation.providers.events import Event, FinishReason, Provider, Request, Usage
 from custom_components.windowed_conversation.turn.attempts import IdleTimer
+from custom_components.windowed_conversation.turn.limits import IDLE_TIMEOUT
 from custom_components.windowed_conversation.window import Message
 from tests.providers.byte_server import ByteServer, ForEver, Piece
 from tests.providers.conftest import Hear, over_either_client
@@ -185,9 +186,8 @@ async def test_cancelling_the_wait_for_the_end_frees_the_connection(
     await until(lambda: byte_server.open_connections == 0)
 
 
-def test_wait_for_the_end_is_shorter_than_the_shortest_idle_timeout() -> None:
-    shortest = 1  # In seconds, as the agent's form accepts it.
-    assert shortest > streaming.STREAM_END_TIMEOUT
+def test_wait_for_the_end_is_shorter_than_the_idle_timeout() -> None:
+    assert streaming.STREAM_END_TIMEOUT < IDLE_TIMEOUT
 
 
 async def test_error_after_the_answer_takes_nothing_back(wire: Wire, hear: Hear) -> None:
