@@ -72,8 +72,8 @@ async def _run_benchmark(url: str, tokens: int) -> None:
     async with run_home_assistant() as hass:
         for component in ("homeassistant", "conversation", "intent"):
             assert await async_setup_component(hass, component, {})
-        options = {CONF_HISTORY_TOKENS: tokens, CONF_ROUTING: RoutingMode.MODEL_ONLY}
-        agent = await add_agent(hass, url, **options)
+        account_options = {CONF_HISTORY_TOKENS: tokens}
+        agent = await add_agent(hass, url, account_options=account_options, **{CONF_ROUTING: RoutingMode.MODEL_ONLY})
         tracemalloc.start()
         for name, value in (await _measure(hass, agent, tokens)).items():
             print(f"{name:<24}{value:>12,}")

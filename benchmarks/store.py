@@ -21,7 +21,7 @@ which is mapped.
 A file that is replaced atomically is counted by its size when it is renamed: files of Home Assistant itself are
 subtracted, files of the integration are its JSON, and the rest is SQLite. The sum matches strace exactly.
 
-2. Set-up. 300 conversations of 200 exchanges are imported, and Home Assistant stops. A new process, which has already
+2. Set-up. 100 conversations of 200 exchanges are imported, and Home Assistant stops. A new process, which has already
 loaded all modules by setting up another home, sets up the account. Memory is the growth of the resident set, and its
 peak.
 

@@ -309,11 +309,9 @@ async def measure_day(tokens: int, sentences: int, remembered: int) -> ValueByMe
 
 
 async def create_home(folder: str, conversations: int, exchanges: int) -> ValueByMeasurement:
-    """Set up a home in the folder, with this many conversations, and stop it."""
+    """Set up a home in the folder, with this many conversations, at most 100, and stop it."""
     async with run_model_server() as url, run_home_assistant(Path(folder)) as hass:
-        home = await BenchmarkHome.add_account(
-            hass, url, {"history_tokens": 100_000, "max_windows": conversations + 10}
-        )
+        home = await BenchmarkHome.add_account(hass, url, {"history_tokens": 100_000})
         exported = await home.export_exchange()
         for number in range(conversations):
             await home.import_conversation(

@@ -46,8 +46,6 @@ _OPTIONS = {
     "summarize": True,
     "tool_results": "keep",
     "max_tool_turns": 3,
-    "result_cap_tokens": 500,
-    "max_windows": 50,
     "expiry_hours": 8760,
     "persistence": "all",
     "filler": "Just a second.",
@@ -67,7 +65,7 @@ _HOUSE = {
     "head_start": False,
     "turn_timeout": 240,
 }
-_STUDY = {"name": "Study", "model": _MODEL, "history_tokens": 900, "head_start": False, "record": "full"}
+_STUDY = {"name": "Study", "model": _MODEL, "head_start": False, "record": "full"}
 _CLERK = {"record": "full", "effort": "low", "exact_counting": True}
 
 # The files of Home Assistant that belong to the home, besides those with entries of other integrations.

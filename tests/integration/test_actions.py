@@ -14,7 +14,8 @@ import probatio
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry, async_capture_events
 
-from custom_components.windowed_conversation.const import CONF_HISTORY_TOKENS, CONF_MAX_WINDOWS, DOMAIN
+from custom_components.windowed_conversation.agents import conversations
+from custom_components.windowed_conversation.const import CONF_HISTORY_TOKENS, DOMAIN
 from demo.model_server import ModelServer
 
 from .actions import EVERY_ACTION, MEMORY_ACTIONS, ON_A_CONVERSATION, TURN_ACTIONS, act, export
@@ -139,8 +140,11 @@ async def test_conversations_are_listed_newest_first_over_all_agents_and_without
     assert [each["messages"] for each in listed] == [2, 2, 2]
 
 
-async def test_list_has_at_most_a_hundred_conversations(home: HomeAssistant, set_up: SetUpFn) -> None:
-    await set_up(options={CONF_MAX_WINDOWS: 200})
+async def test_list_has_at_most_a_hundred_conversations(
+    home: HomeAssistant, set_up: SetUpFn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conversations, "_MAX_WINDOWS", 200)
+    await set_up()
     for number in range(101):
         exported = make_export(conversation_id=f"conversation {number}")
         await act(home, "import_conversation", conversation_id=None, export=exported)
@@ -245,7 +249,7 @@ async def test_agent_without_a_model_has_nothing_to_send(
 
 
 async def test_trim_is_told_on_the_bus(home: HomeAssistant, set_up: SetUpFn, say: SayFn, get_agent) -> None:
-    entry = await set_up(**{CONF_HISTORY_TOKENS: 200})
+    entry = await set_up(options={CONF_HISTORY_TOKENS: 200})
     events = async_capture_events(home, f"{DOMAIN}_trimmed")
 
     for number in range(10):

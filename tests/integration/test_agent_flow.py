@@ -26,7 +26,6 @@ from custom_components.windowed_conversation.const import (
     CONF_FALLBACK_AGENTS,
     CONF_FAMILY,
     CONF_HEAD_START,
-    CONF_HISTORY_TOKENS,
     CONF_IMAGES,
     CONF_MAX_ANSWER_TOKENS,
     CONF_MEMORY,
@@ -181,7 +180,7 @@ IMPOSSIBLE_VALUES: list[tuple[str, Any, str]] = [
     (CONF_EFFORT, "much", "advanced"),
     (CONF_CONTEXT_PLACEMENT, "nowhere", "advanced"),
     (CONF_LLM_HASS_API, ["gone"], CONF_LLM_HASS_API),
-    (CONF_HISTORY_TOKENS, "nan", "advanced"),
+    (CONF_MAX_ANSWER_TOKENS, "nan", "advanced"),
 ]
 
 
@@ -198,9 +197,8 @@ async def test_impossible_value_is_refused(home: HomeAssistant, entry, subtests:
 
 # A field, a number outside its limits, and the error.
 IMPOSSIBLE_NUMBERS = [
-    (CONF_HISTORY_TOKENS, 99, f"Window size: enter a number from 100 to {TWO_MILLION}."),
-    (CONF_HISTORY_TOKENS, 2_000_001, f"Window size: enter a number from 100 to {TWO_MILLION}."),
     (CONF_CONTEXT_TOKENS, 99, f"Context size: enter a number from 100 to {TWO_MILLION}."),
+    (CONF_CONTEXT_TOKENS, 2_000_001, f"Context size: enter a number from 100 to {TWO_MILLION}."),
     (CONF_MAX_ANSWER_TOKENS, 0, f"Maximum tokens to return in response: enter a number from 100 to {TWO_MILLION}."),
     (CONF_TEMPERATURE, 2.1, "Temperature: enter a number from 0 to 2."),
     (CONF_TEMPERATURE, -0.1, "Temperature: enter a number from 0 to 2."),
@@ -267,7 +265,6 @@ async def test_ten_fields_are_in_sight_and_the_others_in_a_closed_section(
         CONF_COMPACTION,
         CONF_HEAD_START,
         CONF_SCOPE,
-        CONF_HISTORY_TOKENS,
         CONF_EXCLUDED_TAGS,
         CONF_CONTEXT_PLACEMENT,
         CONF_STATES,
@@ -288,7 +285,6 @@ async def test_all_that_was_stored_is_suggested_and_stored_again(home: HomeAssis
         CONF_TEMPERATURE: 0.3,
         CONF_CONTEXT_TOKENS: 9000,
         CONF_COMPACTION: True,
-        CONF_HISTORY_TOKENS: 600,
         CONF_WEB_SEARCH: True,
         CONF_WEB_SEARCH_CITY: "Bern",
     }
@@ -395,29 +391,14 @@ async def test_agent_that_may_use_tools_says_so(home: HomeAssistant, edit_agent_
     assert get_state(home, AGENT).attributes["supported_features"] == 0
 
 
-async def test_own_window_size_goes_before_the_account_s(edit_agent_form: Submit, entry, get_agent) -> None:
-    await edit_agent_form(**FRIDAY | {CONF_HISTORY_TOKENS: 600})
-
-    assert get_agent(entry).config.policy.history_tokens == 600
-
-
-async def test_own_window_size_can_be_taken_back(home: HomeAssistant, set_up, get_agent) -> None:
-    entry = await set_up(options={CONF_HISTORY_TOKENS: 4000}, **{CONF_HISTORY_TOKENS: 600})
-    form = await open_agent_form(home, entry)
-
-    await form(**FRIDAY)
-
-    assert get_agent(entry).config.policy.history_tokens == 4000
-
-
-async def test_agent_without_a_model_has_a_name_and_a_window(
+async def test_agent_without_a_model_has_a_name_a_memory_and_a_scope(
     home: HomeAssistant, entry_without_model, get_agent
 ) -> None:
     form = await open_agent_form(home, entry_without_model)
 
-    assert list(get_selectors(form)) == [CONF_NAME, CONF_MEMORY, CONF_RECORD, CONF_SCOPE, CONF_HISTORY_TOKENS]
-    await form(name="Grace", history_tokens=600)
-    assert get_agent(entry_without_model).config.policy.history_tokens == 600
+    assert list(get_selectors(form)) == [CONF_NAME, CONF_MEMORY, CONF_RECORD, CONF_SCOPE]
+    await form(name="Grace", scope="device")
+    assert get_agent(entry_without_model).config.scope == "device"
 
 
 async def test_agent_without_the_name_of_a_model_is_changed(home: HomeAssistant, get_agent) -> None:

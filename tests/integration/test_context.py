@@ -70,7 +70,7 @@ async def test_context_is_the_end_of_the_system_prompt_where_that_is_chosen(
 async def test_request_says_that_the_beginning_of_the_conversation_has_left_it(
     set_up: SetUpFn, say: SayFn, model_server: ModelServer, placement: ContextPlacement
 ) -> None:
-    await set_up(**{CONF_HISTORY_TOKENS: 300, CONF_CONTEXT_PLACEMENT: placement, "routing": "model_only"})
+    await set_up(options={CONF_HISTORY_TOKENS: 300}, **{CONF_CONTEXT_PLACEMENT: placement, "routing": "model_only"})
     for number in range(12):
         await say(f"consider that locker number {number} is the {number} times seventh on the left")
 

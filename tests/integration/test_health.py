@@ -49,7 +49,7 @@ async def test_nothing_is_wrong_with_a_conversation_of_commands_and_questions(
 
 
 async def test_trim_raises_no_issue(set_up: SetUpFn, say: SayFn, issues, get_agent) -> None:
-    entry = await set_up(prompt=LONG, **{CONF_HISTORY_TOKENS: 300})
+    entry = await set_up(prompt=LONG, options={CONF_HISTORY_TOKENS: 300})
 
     for number in range(15):
         await say(f"consider that the locker number {number} is the {number} times seventh on the left")

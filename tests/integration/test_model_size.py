@@ -13,7 +13,7 @@ from custom_components.windowed_conversation.agents.reload_state import async_lo
 from custom_components.windowed_conversation.bridge.calibration import ModelCalibrations
 from custom_components.windowed_conversation.const import (
     CONF_CONTEXT_TOKENS,
-    CONF_HISTORY_TOKENS,
+    CONF_MAX_ANSWER_TOKENS,
     CONF_ROUTING,
 )
 from custom_components.windowed_conversation.turn.model import Model
@@ -158,7 +158,7 @@ async def test_agent_that_is_configured_anew_begins_anew(
     await learn(say, model_server)
     learned = get_model(small).planned_budget.context_tokens
 
-    await change_agent(home, small, **{CONF_HISTORY_TOKENS: 6000})
+    await change_agent(home, small, **{CONF_MAX_ANSWER_TOKENS: 700})
 
     assert (learned, get_model(small).planned_budget.context_tokens) == (8192, None)
 

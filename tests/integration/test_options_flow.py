@@ -13,10 +13,8 @@ from custom_components.windowed_conversation.const import (
     CONF_FILLER,
     CONF_HISTORY_TOKENS,
     CONF_MAX_TOOL_TURNS,
-    CONF_MAX_WINDOWS,
     CONF_MEMORY_DAYS,
     CONF_PERSISTENCE,
-    CONF_RESULT_CAP_TOKENS,
     CONF_SEARCH_WORDS,
     CONF_SUMMARIZE,
     CONF_TOOL_RESULTS,
@@ -34,8 +32,6 @@ TWO_MILLION = "2,000,000"
 SMALL = {
     CONF_HISTORY_TOKENS: 1000,
     CONF_TOOL_RESULTS: "stub",
-    CONF_RESULT_CAP_TOKENS: 4000,
-    CONF_MAX_WINDOWS: 100,
     CONF_EXPIRY_HOURS: 24,
     CONF_MEMORY_DAYS: 90,
     CONF_PERSISTENCE: "own",
@@ -66,8 +62,6 @@ async def test_what_was_entered_is_kept_as_whole_numbers(home: HomeAssistant, op
         CONF_HISTORY_TOKENS: 1000,
         CONF_TRIM_SHARE: 10,
         CONF_MAX_TOOL_TURNS: 3,
-        CONF_RESULT_CAP_TOKENS: 500,
-        CONF_MAX_WINDOWS: 7,
         CONF_EXPIRY_HOURS: 48,
         CONF_MEMORY_DAYS: 30,
     }
@@ -94,18 +88,10 @@ IMPOSSIBLE_NUMBERS: list[tuple[str, Any, str, str]] = [
     (CONF_HISTORY_TOKENS, 99, "window", f"Window size: {TOKENS}"),
     (CONF_HISTORY_TOKENS, 2_000_001, "window", f"Window size: {TOKENS}"),
     (CONF_HISTORY_TOKENS, nan, "window", f"Window size: {TOKENS}"),
-    (CONF_TRIM_SHARE, -1, "window", "How much to drop when full: enter a number from 0 to 90."),
-    (CONF_TRIM_SHARE, 91, "window", "How much to drop when full: enter a number from 0 to 90."),
-    (CONF_TRIM_SHARE, "nan", "window", "How much to drop when full: enter a number from 0 to 90."),
-    (
-        CONF_MAX_TOOL_TURNS,
-        0,
-        "tool_results",
-        "Keep results whole for the last … answers: enter a number from 1 to 100.",
-    ),
-    (CONF_RESULT_CAP_TOKENS, 99, "tool_results", f"Maximum length: {TOKENS}"),
-    (CONF_MAX_WINDOWS, 0, "conversations", "Maximum conversations: enter a number from 1 to 10,000."),
-    (CONF_MAX_WINDOWS, 10_001, "conversations", "Maximum conversations: enter a number from 1 to 10,000."),
+    (CONF_TRIM_SHARE, -1, "window", "Freed when full: enter a number from 0 to 90."),
+    (CONF_TRIM_SHARE, 91, "window", "Freed when full: enter a number from 0 to 90."),
+    (CONF_TRIM_SHARE, "nan", "window", "Freed when full: enter a number from 0 to 90."),
+    (CONF_MAX_TOOL_TURNS, 0, "tool_results", "Answers that keep full results: enter a number from 1 to 100."),
     (CONF_EXPIRY_HOURS, 0, "conversations", "Keep idle conversations for: enter a number from 1 to 8,760."),
     (CONF_MEMORY_DAYS, 3651, "memory", "Keep memory for: enter a number from 1 to 3,650."),
 ]
@@ -145,8 +131,6 @@ async def test_what_is_no_value_is_refused(home: HomeAssistant, entry, subtests:
             CONF_TRIM_SHARE: 0,
             CONF_TOOL_RESULTS: "stub",
             CONF_MAX_TOOL_TURNS: 1,
-            CONF_RESULT_CAP_TOKENS: 100,
-            CONF_MAX_WINDOWS: 1,
             CONF_EXPIRY_HOURS: 1,
         },
         {
@@ -154,8 +138,6 @@ async def test_what_is_no_value_is_refused(home: HomeAssistant, entry, subtests:
             CONF_TRIM_SHARE: 90,
             CONF_TOOL_RESULTS: "keep",
             CONF_MAX_TOOL_TURNS: 100,
-            CONF_RESULT_CAP_TOKENS: 2_000_000,
-            CONF_MAX_WINDOWS: 10_000,
             CONF_EXPIRY_HOURS: 8760,
         },
     ],
@@ -168,8 +150,6 @@ async def test_whole_range_reaches_the_agent(options_form: Submit, entry, get_ag
     assert config.policy.trim_share == least_and_most[CONF_TRIM_SHARE] / 100
     assert config.policy.tool_results == least_and_most[CONF_TOOL_RESULTS]
     assert config.policy.max_tool_turns == least_and_most[CONF_MAX_TOOL_TURNS]
-    assert config.policy.result_cap_tokens == least_and_most[CONF_RESULT_CAP_TOKENS]
-    assert config.max_windows == least_and_most[CONF_MAX_WINDOWS]
     assert config.expiry_seconds == least_and_most[CONF_EXPIRY_HOURS] * 3600
 
 
@@ -211,30 +191,6 @@ async def test_newest_tool_turns_keep_their_results_from_now_on(
     assert "lamp number 39" in later
 
 
-@pytest.mark.usefixtures("many_entities")
-async def test_next_result_of_a_tool_is_cut_at_a_shorter_length(
-    options_form: Submit, say: SayFn, model_server: ModelServer
-) -> None:
-    await options_form(**SMALL | {CONF_RESULT_CAP_TOKENS: 100})
-
-    await say("which devices are on at home?")
-
-    (result,) = tool_results(model_server.requests[-1].body)
-    assert EstimatedCounter().count(result) <= 100
-    assert "[Cut: these are the first" in result
-
-
-async def test_conversations_beyond_a_smaller_number_are_forgotten_at_once(
-    options_form: Submit, entry, say: SayFn, figure
-) -> None:
-    for name in ("one", "two", "three"):
-        await say("my name is Ada", name)
-
-    await options_form(**SMALL | {CONF_MAX_WINDOWS: 2})
-
-    assert figure("active_conversations") == "2"
-
-
 async def test_nothing_is_set_up_again(
     options_form: Submit, entry, get_agent, model_server: ModelServer, say: SayFn
 ) -> None:
@@ -270,14 +226,6 @@ async def test_open_conversation_is_trimmed_at_once_and_the_next_request_fits_a_
     (window,) = get_agent(entry).windows.loaded_windows().values()
     assert window.stats().max_tokens == 1000
     assert window.stats().current_tokens <= 1000
-
-
-async def test_agent_keeps_a_window_of_its_own(home: HomeAssistant, set_up, get_agent) -> None:
-    entry = await set_up(**{CONF_HISTORY_TOKENS: 600})
-
-    await (await open_options(home, entry))(**SMALL)
-
-    assert get_agent(entry).config.policy.history_tokens == 600
 
 
 async def test_options_of_an_account_that_is_away_wait_for_it(

@@ -215,7 +215,7 @@ async def test_long_text_of_an_exchange_is_read_when_it_is_opened(
 
 
 async def test_next_trim_evicts_the_exchanges_that_the_page_names(set_up: SetUpFn, visit: Visit, say: SayFn) -> None:
-    await set_up(**{CONF_HISTORY_TOKENS: 300})
+    await set_up(options={CONF_HISTORY_TOKENS: 300})
     ada = await visit()
     conversation = {"entity_id": AGENT, "conversation_id": "adas"}
     before: dict[str, Any] = {}

@@ -203,7 +203,7 @@ async def test_factors_are_learned_from_a_bill(entry: MockConfigEntry, say: SayF
 async def test_windows_of_everybody_are_summed_for_an_automation(
     set_up: SetUpFn, say: SayFn, people: People, read: Read
 ) -> None:
-    await set_up(**{CONF_HISTORY_TOKENS: 300})
+    await set_up(options={CONF_HISTORY_TOKENS: 300})
     for number in range(12):
         await say(f"consider that locker number {number} is the {number} times seventh on the left", context=people.ada)
     await say("hello there", "grace's", context=people.grace)

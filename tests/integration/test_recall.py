@@ -97,7 +97,7 @@ def find_date(profile: str) -> str:
 async def test_turn_that_left_the_window_is_recalled(
     set_up: SetUpFn, say: SayFn, ada: Context, model_server: ModelServer
 ) -> None:
-    entry = await set_up(**SMALL)
+    entry = await set_up(options=SMALL)
     await say("my name is Ada Lovelace", context=ada)
     await fill(say, context=ada)
     assert "Lovelace" not in str(window_of(entry).messages())
@@ -184,7 +184,7 @@ async def test_date_that_is_none_is_an_error_for_the_model(
 async def test_between_trims_each_request_begins_with_the_one_before_up_to_its_question(
     set_up: SetUpFn, say: SayFn, model_server: ModelServer, *, ada: Context, kind: Kind | None
 ) -> None:
-    entry = await set_up(account=kind.account(model_server) if kind else None, **SMALL)
+    entry = await set_up(account=kind.account(model_server) if kind else None, options=SMALL)
     await fill(say, 8, conversation_id="other", context=ada)
     model_server.log.clear()
     trims = [0]

@@ -85,7 +85,7 @@ async def test_window_has_the_room_that_the_model_leaves(home: HomeAssistant, to
 async def test_window_of_a_model_of_unknown_size_has_the_size_of_the_option(
     home: HomeAssistant, set_up: SetUpFn, say: SayFn
 ) -> None:
-    await set_up(**{CONF_HISTORY_TOKENS: 5_000, CONF_MAX_ANSWER_TOKENS: 700})
+    await set_up(options={CONF_HISTORY_TOKENS: 5_000}, **{CONF_MAX_ANSWER_TOKENS: 700})
     await say("my name is Ada")
 
     weight = await get_weight(home)

@@ -92,7 +92,6 @@ IMPOSSIBLE_SETTINGS: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({CONF_TRIM_SHARE: "half"}, {}),
     ({CONF_EXPIRY_HOURS: "soon"}, {}),
     ({CONF_PERSISTENCE: "some"}, {}),
-    ({}, {CONF_HISTORY_TOKENS: -1}),
     ({}, {CONF_ROUTING: "both"}),
     ({}, {CONF_TURN_TIMEOUT: "long"}),
 ]

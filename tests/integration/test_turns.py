@@ -162,7 +162,7 @@ async def test_extra_system_prompt_is_kept_for_the_conversation(entry, say: SayF
 async def test_small_window_forgets_whole_exchanges_in_blocks(
     set_up: SetUpFn, say: SayFn, model_server: ModelServer
 ) -> None:
-    entry = await set_up(**{CONF_HISTORY_TOKENS: 600})
+    entry = await set_up(options={CONF_HISTORY_TOKENS: 600})
     await say("my name is Ada")
     for number in range(12):
         await say(f"consider that the locker number {number} is the {number} times seventh on the left")

@@ -20,10 +20,11 @@ from custom_components.windowed_conversation.const import (
 async def add_agent(hass: HomeAssistant, url: str | None, **options: Any) -> str:
     """Add an agent with these options and the Assist API, and return its entity id.
 
-    `account` in the options is the data of its account, which is one of a compatible server by default.
+    `account` and `account_options` are the data and the options of its account, by default one of a compatible server.
     """
     given = options.pop("account", {CONF_PROVIDER: PROVIDER_OPENAI_CHAT})
     account = {**given, CONF_URL: url, CONF_API_KEY: "key"} if url else {CONF_PROVIDER: PROVIDER_NONE}
+    account_options = options.pop("account_options", {})
     agent = ConfigSubentryData(
         data={CONF_MODEL: "scripted", CONF_LLM_HASS_API: ["assist"], **options},
         subentry_type=SUBENTRY_CONVERSATION,
@@ -34,7 +35,7 @@ async def add_agent(hass: HomeAssistant, url: str | None, **options: Any) -> str
         data=account,
         discovery_keys={},  # type: ignore[arg-type]
         domain=DOMAIN,
-        options={},
+        options=account_options,
         source=SOURCE_USER,
         subentries_data=[agent],
         title="Server",

@@ -265,16 +265,16 @@ async def test_least_recently_used_window_goes_first(registry: WindowRegistry) -
     assert ids(registry) == ["d", "a", "c"]
 
 
-async def test_windows_in_use_stay_beyond_the_limit_until_they_are_free(registry: WindowRegistry) -> None:
-    registry.set_limits(max_windows=1)
+async def test_windows_in_use_stay_beyond_the_limit_until_they_are_free() -> None:
+    registry = WindowRegistry(create, max_windows=1)
     async with registry.begin_turn("a") as window, registry.begin_turn("b"):
         window.add_exchange((Message.user("hello"),))
         assert ids(registry) == ["b", "a"]
     assert ids(registry) == ["a"]
 
 
-async def test_window_that_a_turn_waits_for_stays(registry: WindowRegistry) -> None:
-    registry.set_limits(max_windows=1)
+async def test_window_that_a_turn_waits_for_stays() -> None:
+    registry = WindowRegistry(create, max_windows=1)
     async with registry.begin_turn("a") as window:
         waiting = elsewhere(use(registry, "a"))
         await settle()
@@ -311,7 +311,7 @@ async def test_window_in_use_does_not_expire(registry: WindowRegistry, clock: Cl
 
 
 async def test_windows_never_expire_when_idle_for_ever_is_allowed(registry: WindowRegistry, clock: Clock) -> None:
-    registry.set_limits(idle_seconds=inf)
+    registry.set_idle_seconds(inf)
     await use(registry, "a")
     clock.now += 1e9
     assert registry.expire_windows() == 0
@@ -320,20 +320,14 @@ async def test_windows_never_expire_when_idle_for_ever_is_allowed(registry: Wind
 async def test_shorter_idle_time_counts_at_once(registry: WindowRegistry, clock: Clock) -> None:
     await use(registry, "a")
     clock.now += 30
-    registry.set_limits(idle_seconds=30)
+    registry.set_idle_seconds(30)
     assert len(registry) == 0
 
 
-async def test_smaller_number_of_windows_counts_at_once(registry: WindowRegistry) -> None:
-    await take_turns(registry, "a", "b", "c")
-    registry.set_limits(max_windows=2)
-    assert ids(registry) == ["c", "b"]
-
-
 @pytest.mark.parametrize("limits", [{"max_windows": 0}, {"idle_seconds": 0}, {"idle_seconds": nan}])
-def test_impossible_limits_are_refused_by_name(registry: WindowRegistry, limits: dict[str, Any]) -> None:
+def test_impossible_limits_are_refused_by_name(limits: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(limits))):
-        registry.set_limits(**limits)
+        WindowRegistry(create, **limits)
 
 
 async def test_dropped_window_is_forgotten(registry: WindowRegistry) -> None:
@@ -505,7 +499,7 @@ RUN_ALL_CASES: dict[str, Callable[[WindowRegistry], object]] = {
 }
 DROPS: dict[str, Callable[[WindowRegistry], object]] = {
     "expire": lambda registry: registry.expire_windows(),
-    "set_limits": lambda registry: registry.set_limits(max_windows=1),
+    "set_idle_seconds": lambda registry: registry.set_idle_seconds(1),
 }
 
 

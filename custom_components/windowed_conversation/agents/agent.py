@@ -101,7 +101,7 @@ class Agent:
         # the steps after ended turns run with the configuration that they had
         self.windows.run_deferred_work()
         self.config = config
-        self.windows.set_limits(max_windows=config.max_windows, idle_seconds=config.expiry_seconds)
+        self.windows.set_idle_seconds(config.expiry_seconds)
         self.windows.set_policy(config.policy)
         if self.model is not None:
             self.model = replace(self.model, budget=replace(self.model.budget, policy=config.policy))

@@ -27,7 +27,6 @@ DEFAULT_CONTEXT_PLACEMENT = ContextPlacement.MESSAGE
 DEFAULT_EXACT_COUNTING = False
 DEFAULT_EXPIRY_HOURS = 24
 DEFAULT_HEAD_START = True
-DEFAULT_MAX_WINDOWS = 100
 DEFAULT_MEMORY = True
 DEFAULT_SEARCH_WORDS = True
 DEFAULT_FILLER = FillerMode.ON
@@ -85,7 +84,6 @@ class AgentConfig:
     head_start: bool
     limits: TurnLimits
     expiry_seconds: float
-    max_windows: int
     persistence: Persistence
     memory: bool
     search_words: bool
@@ -123,7 +121,6 @@ class AgentConfig:
             head_start=bool(data.get(const.CONF_HEAD_START, DEFAULT_HEAD_START)),
             limits=TurnLimits(float(data.get(const.CONF_TURN_TIMEOUT, DEFAULT_LIMITS.turn_timeout))),
             expiry_seconds=float(entry.options.get(const.CONF_EXPIRY_HOURS, DEFAULT_EXPIRY_HOURS)) * 3600,
-            max_windows=int(entry.options.get(const.CONF_MAX_WINDOWS, DEFAULT_MAX_WINDOWS)),
             persistence=Persistence(entry.options.get(const.CONF_PERSISTENCE, DEFAULT_PERSISTENCE)),
             memory=bool(data.get(const.CONF_MEMORY, DEFAULT_MEMORY)),
             filler=str(entry.options.get(const.CONF_FILLER) or DEFAULT_FILLER),
@@ -167,14 +164,12 @@ def _sends_states(agent: Mapping[str, Any]) -> bool:
 def _parse_window_policy(entry: ConfigEntry, agent: Mapping[str, Any]) -> WindowPolicy:
     options = entry.options
     compacts = can_compact(entry.data) and bool(agent.get(const.CONF_COMPACTION, DEFAULT_COMPACTION))
-    own_tokens = agent.get(const.CONF_HISTORY_TOKENS)
     percent = options.get(const.CONF_TRIM_SHARE)
     return WindowPolicy(
-        history_tokens=int(own_tokens or options.get(const.CONF_HISTORY_TOKENS, DEFAULT_POLICY.history_tokens)),
+        history_tokens=int(options.get(const.CONF_HISTORY_TOKENS, DEFAULT_POLICY.history_tokens)),
         trim_share=None if percent is None else float(percent) / 100,
         tool_results=options.get(const.CONF_TOOL_RESULTS, DEFAULT_POLICY.tool_results),
         max_tool_turns=options.get(const.CONF_MAX_TOOL_TURNS),
-        result_cap_tokens=options.get(const.CONF_RESULT_CAP_TOKENS, DEFAULT_POLICY.result_cap_tokens),
         summarize=compacts or bool(options.get(const.CONF_SUMMARIZE, DEFAULT_POLICY.summarize)),
         live_tools=frozenset({GetStatesTool.name}),
     )

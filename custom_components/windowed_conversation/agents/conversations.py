@@ -31,6 +31,9 @@ _MIN_VALID_TIMESTAMP = 1_767_225_600
 # Home Assistant continues a conversation with an ID of its own that has been idle for so long, and no longer.
 _REOPEN_SECONDS = CONVERSATION_TIMEOUT.total_seconds()
 
+# The most conversations of an agent, in memory and on disk.
+_MAX_WINDOWS = 100
+
 
 class ConversationStore:
     """The stored conversations of an agent and their unwritten changes. The object outlives a reload."""
@@ -45,7 +48,7 @@ class ConversationStore:
             lambda key: Window(WindowKey.parse(key).conversation, config.policy, counter),
             read=self._async_read_snapshot,
             has_ended=lambda key, idle_seconds: idle_seconds > _REOPEN_SECONDS and not _has_custom_id(key),
-            max_windows=config.max_windows,
+            max_windows=_MAX_WINDOWS,
             idle_seconds=config.expiry_seconds,
         )
         # The exchanges of each stored conversation by their numbers, or None if the conversation has not been read yet.

@@ -316,7 +316,7 @@ def _has_advanced_changes(
 
 def _build_sections(account: Mapping[str, Any]) -> dict[str, FormFields]:
     """Return the fields of the form's section, by its name."""
-    conversations = build_choice(const.CONF_SCOPE, Scope, DEFAULT_SCOPE) | token_field(const.CONF_HISTORY_TOKENS)
+    conversations = build_choice(const.CONF_SCOPE, Scope, DEFAULT_SCOPE)
     if account[const.CONF_PROVIDER] == const.PROVIDER_NONE:
         return {_ADVANCED_SECTION: conversations}
     excluded = {probatio.Optional(const.CONF_EXCLUDED_TAGS, default=list): dropdown(_SUGGESTED_TAGS, multiple=True)}

@@ -24,7 +24,6 @@ from .. import const
 from ..agents.config import (
     DEFAULT_EXPIRY_HOURS,
     DEFAULT_FILLER,
-    DEFAULT_MAX_WINDOWS,
     DEFAULT_MEMORY_DAYS,
     DEFAULT_PERSISTENCE,
     DEFAULT_POLICY,
@@ -61,10 +60,8 @@ def build_option_sections(people: Mapping[str, str]) -> dict[str, FormFields]:
         "tool_results": {
             **build_choice(const.CONF_TOOL_RESULTS, get_args(ToolResultMode.__value__), policy.tool_results),
             **number_field(const.CONF_MAX_TOOL_TURNS, 1, 100),
-            **token_field(const.CONF_RESULT_CAP_TOKENS, policy.result_cap_tokens),
         },
         "conversations": {
-            **number_field(const.CONF_MAX_WINDOWS, 1, 10_000, default=DEFAULT_MAX_WINDOWS),
             **number_field(const.CONF_EXPIRY_HOURS, 1, 8760, UnitOfTime.HOURS, default=DEFAULT_EXPIRY_HOURS),
             **build_choice(const.CONF_PERSISTENCE, const.Persistence, DEFAULT_PERSISTENCE),
             **build_choice(const.CONF_FILLER, FillerMode, DEFAULT_FILLER, allows_others=True),

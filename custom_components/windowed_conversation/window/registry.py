@@ -76,7 +76,9 @@ class WindowRegistry[K: Hashable = str]:
         idle_seconds: float = 24 * 60 * 60,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Create an empty registry. Raises `ValueError` for the same limits as `set_limits`."""
+        """Create an empty registry. Raises `ValueError` for limits of 0 or less."""
+        if max_windows < 1:
+            raise ValueError(f"max_windows must be at least 1, not {max_windows!r}")
         # Builds the window of a new key.
         self._create_window = create
         # Loads the contents of a shelved window when they are first needed, or returns None if they cannot be read now:
@@ -90,8 +92,7 @@ class WindowRegistry[K: Hashable = str]:
         # Ordered by last use, least recently used first.
         self._slots: dict[K, _WindowSlot] = {}
         self._max_windows = max_windows
-        self._idle_seconds = idle_seconds
-        self.set_limits(max_windows=max_windows, idle_seconds=idle_seconds)
+        self.set_idle_seconds(idle_seconds)
 
     def __len__(self) -> int:
         return len(self._slots)
@@ -261,21 +262,15 @@ class WindowRegistry[K: Hashable = str]:
         for slot in self._slots.values():
             slot.window.set_policy(policy)
 
-    def set_limits(self, *, max_windows: int | None = None, idle_seconds: float | None = None) -> None:
-        """Set the limits that are not None and apply them at once. With `math.inf` seconds, windows never expire.
+    def set_idle_seconds(self, idle_seconds: float) -> None:
+        """Set how long windows may be idle, and expire them at once. With `math.inf` seconds, they never expire.
 
-        Raises `ValueError` for limits of 0 or less.
+        Raises `ValueError` for 0 or less.
         """
-        if max_windows is not None:
-            if max_windows < 1:
-                raise ValueError(f"max_windows must be at least 1, not {max_windows!r}")
-            self._max_windows = max_windows
-        if idle_seconds is not None:
-            if not idle_seconds > 0:
-                raise ValueError(f"idle_seconds must be above 0, not {idle_seconds!r}")
-            self._idle_seconds = idle_seconds
+        if not idle_seconds > 0:
+            raise ValueError(f"idle_seconds must be above 0, not {idle_seconds!r}")
+        self._idle_seconds = idle_seconds
         self.expire_windows()
-        self._drop_surplus()
 
     def rewrite_windows(self, change: Callable[[K, Snapshot], Snapshot]) -> None:
         """Replace windows: `change` takes a key and the current snapshot, and returns that one or a new snapshot.
