@@ -50,7 +50,6 @@ _OPTIONS = {
     "persistence": "all",
     "filler": "Just a second.",
     "memory_days": 3650,
-    "search_words": True,
 }
 _HOUSE = {
     "prompt": "You are the voice of a small house. Answer in one sentence.",
@@ -62,10 +61,9 @@ _HOUSE = {
     "scope": "user",
     "excluded_tags": ["noise"],
     "images": True,
-    "head_start": False,
     "turn_timeout": 240,
 }
-_STUDY = {"name": "Study", "model": _MODEL, "head_start": False, "record": "full"}
+_STUDY = {"name": "Study", "model": _MODEL, "record": "full"}
 _CLERK = {"record": "full", "effort": "low", "exact_counting": True}
 
 # The files of Home Assistant that belong to the home, besides those with entries of other integrations.

@@ -14,7 +14,6 @@ from custom_components.windowed_conversation.const import (
     CONF_CONTEXT_PLACEMENT,
     CONF_EXACT_COUNTING,
     CONF_EXCLUDED_TAGS,
-    CONF_HEAD_START,
     CONF_MAX_ANSWER_TOKENS,
     CONF_MEMORY,
     CONF_RECORD,
@@ -42,7 +41,6 @@ FRIDAY: dict[str, Any] = {
     CONF_CAMERAS: False,
     CONF_MAX_ANSWER_TOKENS: 500,
     CONF_EXACT_COUNTING: False,
-    CONF_HEAD_START: True,
     CONF_TURN_TIMEOUT: 30,
 }
 

@@ -33,7 +33,6 @@ from custom_components.windowed_conversation.agents.agent import Agent, async_lo
 from custom_components.windowed_conversation.agents.server import HeadStart
 from custom_components.windowed_conversation.bridge.local_intents import async_prepare_sentences
 from custom_components.windowed_conversation.const import (
-    CONF_HEAD_START,
     CONF_PROVIDER,
     CONF_ROUTING,
     CONF_TURN_TIMEOUT,
@@ -336,16 +335,12 @@ async def test_head_start_leaves_no_trace(
 # Tests for situations without a head start.
 
 
-async def test_agent_that_wants_none_has_none(
+async def test_agent_that_asks_no_model_has_none(
     row: Row, set_up: SetUpFn, model_server: ModelServer, prepare: PrepareFn
 ) -> None:
-    agents: dict[str, dict[str, Any]] = {
-        "option_off": {CONF_HEAD_START: False},
-        "local_only": {CONF_ROUTING: "local_only"},
-    }
-    for (name, account), (reason, agent) in product(ACCOUNTS.items(), agents.items()):
-        async with row(f"{name} {reason}"), Front(model_server.address) as proxy:
-            await set_up(account={**account, CONF_URL: f"{proxy.address}/v1"}, **agent)
+    for name, account in ACCOUNTS.items():
+        async with row(name), Front(model_server.address) as proxy:
+            await set_up(account={**account, CONF_URL: f"{proxy.address}/v1"}, **{CONF_ROUTING: "local_only"})
             proxy.reset()
 
             await prepare()

@@ -15,7 +15,6 @@ from custom_components.windowed_conversation.const import (
     CONF_MAX_TOOL_TURNS,
     CONF_MEMORY_DAYS,
     CONF_PERSISTENCE,
-    CONF_SEARCH_WORDS,
     CONF_SUMMARIZE,
     CONF_TOOL_RESULTS,
     CONF_TRIM_SHARE,
@@ -36,7 +35,6 @@ SMALL = {
     CONF_MEMORY_DAYS: 90,
     CONF_PERSISTENCE: "own",
     CONF_SUMMARIZE: False,
-    CONF_SEARCH_WORDS: True,
     CONF_FILLER: "on",
 }
 
@@ -70,7 +68,6 @@ async def test_what_was_entered_is_kept_as_whole_numbers(home: HomeAssistant, op
         CONF_PERSISTENCE: "all",
         CONF_TOOL_RESULTS: "keep",
         CONF_SUMMARIZE: True,
-        CONF_SEARCH_WORDS: False,
         CONF_FILLER: "Just a second.",
     }
     result = await options_form(**decimals, **others)

@@ -8,7 +8,7 @@ import pytest
 from pytest_homeassistant_custom_component.common import MockUser
 
 from custom_components.windowed_conversation.agents import search_words
-from custom_components.windowed_conversation.const import CONF_MEMORY, CONF_ROUTING, CONF_SEARCH_WORDS
+from custom_components.windowed_conversation.const import CONF_MEMORY, CONF_ROUTING
 from custom_components.windowed_conversation.turn.routing import RoutingMode
 from demo.model_server import ModelServer, call, words
 
@@ -141,11 +141,10 @@ async def test_facts_beyond_twenty_wait_for_the_next_turn(
 @pytest.mark.parametrize(
     "off",
     [
-        {"options": {CONF_SEARCH_WORDS: False}},
         {CONF_MEMORY: False},
         {CONF_ROUTING: RoutingMode.LOCAL_ONLY},
     ],
-    ids=["option", "memory", "routing"],
+    ids=["memory", "routing"],
 )
 async def test_nothing_is_requested_where_it_is_off(
     home: HomeAssistant, set_up: SetUpFn, say: SayFn, *, model_server: ModelServer, off: dict[str, Any]
@@ -157,18 +156,6 @@ async def test_nothing_is_requested_where_it_is_off(
     await settle(home)
 
     assert requested(model_server) == []
-
-
-async def test_tool_has_no_search_words_where_they_are_off(
-    home: HomeAssistant, set_up: SetUpFn, say: SayFn, model_server: ModelServer
-) -> None:
-    await set_up(options={CONF_SEARCH_WORDS: False})
-    model_server.script(call("remember", text=FUSES, quote=FUSES), words("Noted."))
-
-    await say(f"{FUSES}, by the way")
-
-    assert "8 to 12 other words" not in sent(model_server)
-    assert [fact.text for fact in await list_facts(home)] == [FUSES]
 
 
 async def test_nothing_is_requested_while_the_provider_asked_for_a_pause(

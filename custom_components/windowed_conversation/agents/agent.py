@@ -116,7 +116,7 @@ class Agent:
     def give_head_start(self) -> None:
         """Give the next turn a head start if it may ask the model. Returns at once."""
         config = self.config
-        if self.model is not None and config.head_start and config.routing is not RoutingMode.LOCAL_ONLY:
+        if self.model is not None and config.routing is not RoutingMode.LOCAL_ONLY:
             self.head_start.start(self.model, self.windows, config.limits.turn_timeout)
 
     def defer_work(self, key: str, *steps: Callable[[], None]) -> None:

@@ -26,9 +26,7 @@ DEFAULT_COMPACTION = False
 DEFAULT_CONTEXT_PLACEMENT = ContextPlacement.MESSAGE
 DEFAULT_EXACT_COUNTING = False
 DEFAULT_EXPIRY_HOURS = 24
-DEFAULT_HEAD_START = True
 DEFAULT_MEMORY = True
-DEFAULT_SEARCH_WORDS = True
 DEFAULT_FILLER = FillerMode.ON
 DEFAULT_MEMORY_DAYS = 90
 DEFAULT_PERSISTENCE = Persistence.OWN_IDS
@@ -81,12 +79,10 @@ class AgentConfig:
     exact_counting: bool
     # The context size that the user entered.
     context_tokens: int | None
-    head_start: bool
     limits: TurnLimits
     expiry_seconds: float
     persistence: Persistence
     memory: bool
-    search_words: bool
     filler: str
     record: RecordLevel
     sends_states: bool
@@ -118,13 +114,11 @@ class AgentConfig:
             context_placement=ContextPlacement(data.get(const.CONF_CONTEXT_PLACEMENT, DEFAULT_CONTEXT_PLACEMENT)),
             exact_counting=bool(data.get(const.CONF_EXACT_COUNTING, DEFAULT_EXACT_COUNTING)),
             context_tokens=int(data[const.CONF_CONTEXT_TOKENS]) if const.CONF_CONTEXT_TOKENS in data else None,
-            head_start=bool(data.get(const.CONF_HEAD_START, DEFAULT_HEAD_START)),
             limits=TurnLimits(float(data.get(const.CONF_TURN_TIMEOUT, DEFAULT_LIMITS.turn_timeout))),
             expiry_seconds=float(entry.options.get(const.CONF_EXPIRY_HOURS, DEFAULT_EXPIRY_HOURS)) * 3600,
             persistence=Persistence(entry.options.get(const.CONF_PERSISTENCE, DEFAULT_PERSISTENCE)),
             memory=bool(data.get(const.CONF_MEMORY, DEFAULT_MEMORY)),
             filler=str(entry.options.get(const.CONF_FILLER) or DEFAULT_FILLER),
-            search_words=bool(entry.options.get(const.CONF_SEARCH_WORDS, DEFAULT_SEARCH_WORDS)),
             record=RecordLevel(data.get(const.CONF_RECORD, DEFAULT_RECORD)),
             sends_states=_sends_states(data),
             images=bool(data.get(const.CONF_IMAGES, False)),

@@ -137,7 +137,7 @@ def _memory_tools(agent: Agent, speaker: Speaker, forget: ForgetCallback, dialog
     store = async_get_store(agent.hass)
     if not agent.config.memory or store is None or not agent.config.llm_apis:
         return ()
-    languages = async_get_home_languages(agent.hass, store.spoken_languages) if agent.config.search_words else ()
+    languages = async_get_home_languages(agent.hass, store.spoken_languages)
     return make_tools(store, speaker, forget, dialog, languages)
 
 

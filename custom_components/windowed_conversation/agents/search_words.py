@@ -57,7 +57,7 @@ def schedule_search_words(agent: Agent, turn: ConversationTurn) -> None:
         return
     spoken = (*store.spoken_languages, base_language(turn.speaker.language))
     store.spoken_languages = tuple(dict.fromkeys(spoken))[:_MAX_SPOKEN_LANGUAGES]
-    if not (agent.config.memory and agent.config.search_words):
+    if not agent.config.memory:
         return
     # a private fact is sent only to a model that its owner talks to
     backlog, person = _backlogs.setdefault(agent, _Backlog()), turn.speaker.person

@@ -86,15 +86,15 @@ def async_get_home_languages(hass: HomeAssistant, spoken: tuple[str, ...]) -> tu
 @lru_cache(maxsize=8)
 def build_remember_schema(languages: tuple[str, ...]) -> probatio.Schema:
     """Return the parameters of the tool that remembers. The schemas are cached because each request contains one."""
-    fields: dict[Any, Any] = {
-        probatio.Required("text", description="One sentence in the user's words"): _text_field(MAX_FACT_CHARS),
-        probatio.Required("quote", description="The user's exact words"): _text_field(MAX_QUOTE_CHARS),
-        probatio.Optional("replaces", description="The remembered fact it corrects"): _text_field(MAX_FACT_CHARS),
-    }
-    if languages:
-        words = f"8 to 12 other words to ask for it by, in {', '.join(languages)}"
-        fields[probatio.Optional("words", description=words)] = probatio.Coerce(str)
-    return probatio.Schema(fields)
+    words = f"8 to 12 other words to ask for it by, in {', '.join(languages)}"
+    return probatio.Schema(
+        {
+            probatio.Required("text", description="One sentence in the user's words"): _text_field(MAX_FACT_CHARS),
+            probatio.Required("quote", description="The user's exact words"): _text_field(MAX_QUOTE_CHARS),
+            probatio.Optional("replaces", description="The remembered fact it corrects"): _text_field(MAX_FACT_CHARS),
+            probatio.Optional("words", description=words): probatio.Coerce(str),
+        }
+    )
 
 
 class RememberTool(_MemoryTool):
@@ -223,7 +223,7 @@ def make_tools(
 ) -> tuple[llm.Tool, ...]:
     """Return the memory tools for one exchange of one of our agents.
 
-    The model writes search words in these languages, or none if there are no languages.
+    The model writes search words in these languages.
     """
     remember = RememberTool(memory, speaker)
     remember.parameters = build_remember_schema(languages)

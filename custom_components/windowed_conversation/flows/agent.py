@@ -40,7 +40,6 @@ from ..agents.config import (
     DEFAULT_COMPACTION,
     DEFAULT_CONTEXT_PLACEMENT,
     DEFAULT_EXACT_COUNTING,
-    DEFAULT_HEAD_START,
     DEFAULT_INSTRUCTIONS,
     DEFAULT_LIMITS,
     DEFAULT_MEMORY,
@@ -362,7 +361,6 @@ def _build_model_fields(account: Mapping[str, Any]) -> FormFields:
         **token_field(const.CONF_MAX_ANSWER_TOKENS, DEFAULT_SETTINGS.max_answer_tokens),
         **switch_field(const.CONF_EXACT_COUNTING, default=DEFAULT_EXACT_COUNTING),
         **(switch_field(const.CONF_COMPACTION, default=DEFAULT_COMPACTION) if can_shorten(account) else {}),
-        **switch_field(const.CONF_HEAD_START, default=DEFAULT_HEAD_START),
     }
 
 

@@ -27,7 +27,6 @@ from ..agents.config import (
     DEFAULT_MEMORY_DAYS,
     DEFAULT_PERSISTENCE,
     DEFAULT_POLICY,
-    DEFAULT_SEARCH_WORDS,
 )
 from ..bridge.delivery import FillerMode
 from ..bridge.persons import async_get_device_owners, replace_device_owners
@@ -68,7 +67,6 @@ def build_option_sections(people: Mapping[str, str]) -> dict[str, FormFields]:
         },
         _MEMORY_SECTION: {
             **number_field(const.CONF_MEMORY_DAYS, 1, 3650, UnitOfTime.DAYS, default=DEFAULT_MEMORY_DAYS),
-            **switch_field(const.CONF_SEARCH_WORDS, default=DEFAULT_SEARCH_WORDS),
             probatio.Optional(const.CONF_DEVICE_OWNERS): _build_owners_selector(people),
         },
     }
