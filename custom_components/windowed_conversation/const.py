@@ -41,7 +41,6 @@ CONF_TOOL_RESULTS = "tool_results"
 CONF_TRIM_SHARE = "trim_share"
 CONF_TURN_TIMEOUT = "turn_timeout"
 CONF_WEB_SEARCH = "web_search"
-CONF_WEB_SEARCH_CITY = "web_search_city"
 
 # The provider of an account: none, any compatible server, or a vendor.
 PROVIDER_NONE = "none"

@@ -36,7 +36,6 @@ from custom_components.windowed_conversation.const import (
     CONF_TEMPERATURE,
     CONF_TURN_TIMEOUT,
     CONF_WEB_SEARCH,
-    CONF_WEB_SEARCH_CITY,
     DOMAIN,
     PROVIDER_NONE,
     SUBENTRY_CONVERSATION,
@@ -237,7 +236,7 @@ async def test_account_that_goes_away_meanwhile_takes_no_agent(home: HomeAssista
     assert len(entry.subentries) == 1
 
 
-async def test_ten_fields_are_in_sight_and_the_others_in_a_closed_section(
+async def test_nine_fields_are_in_sight_and_the_others_in_a_closed_section(
     home: HomeAssistant, set_up, model_server
 ) -> None:
     form = await open_agent_form(home, await set_up(account=AZURE_RESPONSES.account(model_server)))
@@ -249,10 +248,11 @@ async def test_ten_fields_are_in_sight_and_the_others_in_a_closed_section(
         CONF_FAMILY,
         CONF_PROMPT,
         CONF_LLM_HASS_API,
+        CONF_WEB_SEARCH,
+        CONF_CAMERAS,
         CONF_ROUTING,
         CONF_FALLBACK_AGENTS,
         CONF_MEMORY,
-        CONF_RECORD,
         "advanced",
     ]
     assert list(list_sections(form)["advanced"]) == [
@@ -267,10 +267,8 @@ async def test_ten_fields_are_in_sight_and_the_others_in_a_closed_section(
         CONF_CONTEXT_PLACEMENT,
         CONF_STATES,
         CONF_IMAGES,
-        CONF_CAMERAS,
-        CONF_WEB_SEARCH,
-        CONF_WEB_SEARCH_CITY,
         CONF_TURN_TIMEOUT,
+        CONF_RECORD,
     ]
     assert fields["advanced"].options["collapsed"]
 
@@ -284,7 +282,6 @@ async def test_all_that_was_stored_is_suggested_and_stored_again(home: HomeAssis
         CONF_CONTEXT_TOKENS: 9000,
         CONF_COMPACTION: True,
         CONF_WEB_SEARCH: True,
-        CONF_WEB_SEARCH_CITY: "Bern",
     }
     entry = await set_up(account=OPENAI.account(model_server), **settings)
     form = await open_agent_form(home, entry)
@@ -394,7 +391,7 @@ async def test_agent_without_a_model_has_a_name_a_memory_and_a_scope(
 ) -> None:
     form = await open_agent_form(home, entry_without_model)
 
-    assert list(get_selectors(form)) == [CONF_NAME, CONF_MEMORY, CONF_RECORD, CONF_SCOPE]
+    assert list(get_selectors(form)) == [CONF_NAME, CONF_MEMORY, CONF_SCOPE, CONF_RECORD]
     await form(name="Grace", scope="device")
     assert get_agent(entry_without_model).config.scope == "device"
 
@@ -420,18 +417,17 @@ async def test_agent_without_a_model_is_added(home: HomeAssistant, entry_without
     assert get_state(home, "input_boolean.kitchen").state == "on"
 
 
-WEB_SEARCH_FIELDS: list[tuple[Kind, list[str]]] = [
-    *((kind, ["web_search", "web_search_city"]) for kind in (OPENAI, AZURE_RESPONSES, KINDS[-1])),
-    (KINDS[-2], ["web_search"]),
-    *((kind, []) for kind in (KINDS[1], COMPATIBLE)),
+SEARCHES: list[tuple[Kind, bool]] = [
+    *((kind, True) for kind in (OPENAI, AZURE_RESPONSES, *KINDS[-2:])),
+    *((kind, False) for kind in (KINDS[1], COMPATIBLE)),
 ]
 
 
 async def test_web_search_is_an_option_where_the_provider_can(
     home: HomeAssistant, set_up, model_server, subtests: pytest.Subtests
 ) -> None:
-    for kind, fields in WEB_SEARCH_FIELDS:
+    for kind, searches in SEARCHES:
         with subtests.test(kind.name):
             form = await open_agent_form(home, await set_up(account=kind.account(model_server)))
 
-            assert [name for name in list_sections(form)["advanced"] if name.startswith("web_search")] == fields
+            assert (CONF_WEB_SEARCH in get_selectors(form)) is searches

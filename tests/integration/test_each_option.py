@@ -48,7 +48,6 @@ _TEXTS: dict[str, Any] = {
     "name": "Grace",
     "model": "another",
     "prompt": "Be brief.",
-    "web_search_city": "Bern",
     "llm_hass_api": [],
     "fallback_agents": ["conversation.home_assistant"],
     "excluded_tags": ["route:local"],

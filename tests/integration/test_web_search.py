@@ -22,7 +22,6 @@ from custom_components.windowed_conversation.const import (
     CONF_RECORD,
     CONF_ROUTING,
     CONF_WEB_SEARCH,
-    CONF_WEB_SEARCH_CITY,
     DOMAIN,
     PROVIDER_ANTHROPIC,
     PROVIDER_AZURE,
@@ -52,7 +51,7 @@ _VENDORS: dict[str, tuple[str, dict[str, str], str, str]] = {
 _QUESTION = "search the web for tulips"
 _ANSWER = "I will look that up. There is good news about tulips. Experts agree."
 _PAGE = "https://news.example/tulips_(today)?id=1&lang=en"
-_RECORD_AND_CITY = {CONF_RECORD: "full", CONF_WEB_SEARCH_CITY: "Bern"}
+_RECORD = {CONF_RECORD: "full"}
 
 type SetUpSearch = Callable[..., Coroutine[Any, Any, MockConfigEntry]]
 
@@ -74,7 +73,7 @@ def set_up_search(set_up: SetUpFn, model_server: ModelServer) -> SetUpSearch:
 @pytest.fixture(params=list(_VENDORS))
 async def entry(request: pytest.FixtureRequest, set_up_search: SetUpSearch) -> MockConfigEntry:
     """Return an account of each vendor whose agent searches the web and records whole turns."""
-    return await set_up_search(request.param, **_RECORD_AND_CITY)
+    return await set_up_search(request.param, **_RECORD)
 
 
 def list_violations(model_server: ModelServer) -> list[Any]:
@@ -108,7 +107,7 @@ async def test_dialog_shows_the_answer_once_and_the_sources_in_its_details(
     dashboard = PipelineClient(await hass_ws_client(home))
     for vendor in _VENDORS:
         async with row(vendor):
-            await set_up_search(vendor, **_RECORD_AND_CITY)
+            await set_up_search(vendor, **_RECORD)
             pipeline = await dashboard.create(prefer_local_intents=False)
 
             events = await dashboard.run(pipeline, _QUESTION)
@@ -127,7 +126,7 @@ async def test_sources_are_in_the_chat_log_and_in_no_window(
 ) -> None:
     for vendor in _VENDORS:
         async with row(vendor):
-            entry = await set_up_search(vendor, **_RECORD_AND_CITY)
+            entry = await set_up_search(vendor, **_RECORD)
             result = await say(_QUESTION, None)
             with (
                 async_get_chat_session(home, result.conversation_id) as session,
@@ -148,7 +147,7 @@ async def test_event_and_record_have_the_sources_and_the_number_of_searches(
 ) -> None:
     for vendor in _VENDORS:
         async with row(vendor):
-            await set_up_search(vendor, **_RECORD_AND_CITY)
+            await set_up_search(vendor, **_RECORD)
             events = async_capture_events(home, EVENT_TURN)
             await say(_QUESTION, vendor)
             turn_id = events[0].data["turn_id"]
@@ -167,7 +166,7 @@ async def test_next_turn_is_valid_and_has_no_results_of_the_search(
 ) -> None:
     for vendor in _VENDORS:
         async with row(vendor):
-            await set_up_search(vendor, **_RECORD_AND_CITY)
+            await set_up_search(vendor, **_RECORD)
             await say(_QUESTION, vendor)
             await say("hello", vendor)
 
@@ -183,7 +182,7 @@ async def test_search_before_an_own_tool_is_whole_in_the_turn_and_gone_after_it(
 ) -> None:
     for vendor in _VENDORS:
         async with row(vendor):
-            await set_up_search(vendor, **_RECORD_AND_CITY)
+            await set_up_search(vendor, **_RECORD)
             home.states.async_set("input_boolean.kitchen", "off")
             model_server.script(
                 searched("tulips", "They bloom. ") + call("HassTurnOn", name="kitchen light"), words("Done.")
@@ -257,7 +256,7 @@ async def test_ten_turns_with_searches_teach_no_wrong_sizes(
 ) -> None:
     for vendor in _VENDORS:
         async with row(vendor):
-            entry = await set_up_search(vendor, **_RECORD_AND_CITY)
+            entry = await set_up_search(vendor, **_RECORD)
             for number in range(3):
                 await say(f"hello number {number}", vendor)
             before = get_agent(entry).counter.count("There is good news about tulips. Experts agree. " * 20)
@@ -284,17 +283,17 @@ async def test_search_longer_than_the_idle_timeout_is_not_cut(
             assert get_speech(await say(_QUESTION, vendor)) == _ANSWER
 
 
-async def test_location_is_country_time_zone_and_city_but_never_coordinates(
+async def test_location_is_country_and_time_zone_but_never_coordinates(
     *, home: HomeAssistant, row: Row, set_up_search: SetUpSearch, say: SayFn, model_server: ModelServer
 ) -> None:
     await home.config.async_update(country="CH", latitude=46.94809, longitude=7.44744, time_zone="Europe/Zurich")
     for vendor in _VENDORS:
         async with row(vendor):
-            await set_up_search(vendor, **{CONF_WEB_SEARCH_CITY: "Bern"})
+            await set_up_search(vendor)
             await say(_QUESTION, vendor)
 
             sent = json.dumps(model_server.requests[0].body)
-            location = {"type": "approximate", "country": "CH", "city": "Bern", "timezone": "Europe/Zurich"}
+            location = {"type": "approximate", "country": "CH", "timezone": "Europe/Zurich"}
             assert (json.dumps(location) in sent) == (vendor != "gemini")
             assert "46.9" not in sent
 
@@ -345,7 +344,7 @@ async def test_pipeline_answer_after_a_turn_with_sources_enters_the_window_once(
     dashboard = PipelineClient(await hass_ws_client(home))
     for vendor in _VENDORS:
         async with row(vendor):
-            entry = await set_up_search(vendor, **_RECORD_AND_CITY)
+            entry = await set_up_search(vendor, **_RECORD)
             pipeline = await dashboard.create(prefer_local_intents=True)
             first = await dashboard.run(pipeline, _QUESTION)
             conversation_id = ending(first)["intent_output"]["conversation_id"]

@@ -37,8 +37,8 @@ from demo.model_server.usage import encode_json
 
 OPENAI, ANTHROPIC, GEMINI = "gpt-5.4", "claude-sonnet-4-5", "gemini-3.5-flash"
 VENDORS = {"gpt": Vendor.OPENAI, "cla": Vendor.ANTHROPIC, "gem": Vendor.GOOGLE}
-SEARCH = WebSearch("CH", "Europe/Zurich", "Bern")
-LOCATION = {"type": "approximate", "country": "CH", "city": "Bern", "timezone": "Europe/Zurich"}
+SEARCH = WebSearch("CH", "Europe/Zurich")
+LOCATION = {"type": "approximate", "country": "CH", "timezone": "Europe/Zurich"}
 TOOL = ToolSchema("turn_on", "Turn on.", {"type": "object", "properties": {}})
 QUESTION = Message.user("any news?")
 PAGE = Source("The page", "https://bbc.com/w?a=1")

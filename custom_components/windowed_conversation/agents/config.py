@@ -146,7 +146,7 @@ def _parse_model_settings(account: Mapping[str, Any], subentry: ConfigSubentry) 
         compaction=bool(agent.get(const.CONF_COMPACTION, DEFAULT_COMPACTION)),
         max_answer_tokens=int(agent.get(const.CONF_MAX_ANSWER_TOKENS, max_answer_tokens)),
         # the set-up adds the country and the time zone
-        web_search=WebSearch(city=str(agent.get(const.CONF_WEB_SEARCH_CITY, "")).strip()) if searches else None,
+        web_search=WebSearch() if searches else None,
     )
 
 

@@ -221,6 +221,8 @@ class AgentFlow(ConfigSubentryFlow):
                 **await async_build_model_fields(self.hass, account, models),
                 probatio.Optional(CONF_PROMPT): TemplateSelector(),
                 probatio.Optional(CONF_LLM_HASS_API, default=list): self._build_api_selector(),
+                **(switch_field(const.CONF_WEB_SEARCH, default=DEFAULT_WEB_SEARCH) if can_search(account) else {}),
+                **switch_field(const.CONF_CAMERAS, default=DEFAULT_CAMERAS),
                 **build_choice(const.CONF_ROUTING, RoutingMode, DEFAULT_ROUTING),
                 probatio.Optional(const.CONF_FALLBACK_AGENTS): self._build_fallback_selector(),
             }
@@ -297,7 +299,6 @@ def build_common_fields(account: Mapping[str, Any], *, is_open: bool = False) ->
     }
     return {
         **switch_field(const.CONF_MEMORY, default=DEFAULT_MEMORY),
-        **build_choice(const.CONF_RECORD, const.RecordLevel, DEFAULT_RECORD),
         **advanced,
     }
 
@@ -315,27 +316,18 @@ def _has_advanced_changes(
 
 def _build_sections(account: Mapping[str, Any]) -> dict[str, FormFields]:
     """Return the fields of the form's section, by its name."""
-    conversations = build_choice(const.CONF_SCOPE, Scope, DEFAULT_SCOPE)
+    scope = build_choice(const.CONF_SCOPE, Scope, DEFAULT_SCOPE)
+    record = build_choice(const.CONF_RECORD, const.RecordLevel, DEFAULT_RECORD)
     if account[const.CONF_PROVIDER] == const.PROVIDER_NONE:
-        return {_ADVANCED_SECTION: conversations}
+        return {_ADVANCED_SECTION: scope | record}
     excluded = {probatio.Optional(const.CONF_EXCLUDED_TAGS, default=list): dropdown(_SUGGESTED_TAGS, multiple=True)}
     placement = build_choice(const.CONF_CONTEXT_PLACEMENT, ContextPlacement, DEFAULT_CONTEXT_PLACEMENT)
     states = switch_field(const.CONF_STATES, default=DEFAULT_STATES)
-    sight = _build_image_field(account) | switch_field(const.CONF_CAMERAS, default=DEFAULT_CAMERAS)
     turn_timeout = number_field(
         const.CONF_TURN_TIMEOUT, 1, 600, UnitOfTime.SECONDS, default=DEFAULT_LIMITS.turn_timeout
     )
-    fields = _build_model_fields(account) | conversations | excluded | placement | states | sight
-    return {_ADVANCED_SECTION: fields | _build_search_fields(account) | turn_timeout}
-
-
-def _build_search_fields(account: Mapping[str, Any]) -> FormFields:
-    if not can_search(account):
-        return {}
-    # Google's search takes no location.
-    has_city = account[const.CONF_PROVIDER] != const.PROVIDER_GEMINI
-    city = {probatio.Optional(const.CONF_WEB_SEARCH_CITY): str} if has_city else {}
-    return switch_field(const.CONF_WEB_SEARCH, default=DEFAULT_WEB_SEARCH) | city
+    fields = _build_model_fields(account) | scope | excluded | placement | states | _build_image_field(account)
+    return {_ADVANCED_SECTION: fields | turn_timeout | record}
 
 
 def _build_image_field(account: Mapping[str, Any]) -> FormFields:

@@ -18,19 +18,15 @@ OLLAMA_FINGERPRINT = "fp_ollama"
 
 @dataclass(frozen=True, slots=True)
 class WebSearch:
-    """A web search that the provider runs, and where it is for: a country code, an IANA time zone, and a city.
-
-    Each is empty if it is unknown.
-    """
+    """A web search that the provider runs, and where it is for: a country code and a time zone, or empty texts."""
 
     country: str = ""
     timezone: str = ""
-    city: str = ""
 
     @property
     def location(self) -> dict[str, str]:
         """The known parts, as OpenAI and Anthropic name them. Without a location, OpenAI assumes the United States."""
-        parts = {"country": self.country, "city": self.city, "timezone": self.timezone}
+        parts = {"country": self.country, "timezone": self.timezone}
         return {"type": "approximate", **{name: value for name, value in parts.items() if value}}
 
 
