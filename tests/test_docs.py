@@ -77,7 +77,7 @@ def in_code(text: str) -> str:
 
 
 ACCOUNT_FORM = {marker: field for fields in build_option_sections({}).values() for marker, field in fields.items()}
-AGENT_FORM = build_common_fields({CONF_PROVIDER: PROVIDER_OPENAI})
+AGENT_FORM = build_common_fields({CONF_PROVIDER: PROVIDER_OPENAI}, {})
 # The label of each option and the table cell with its default, for the options of the account and of an agent.
 ACCOUNT_CELLS = {row[0]: row[1] for row in table(DOCS / "options.md", "Account options")}
 AGENT_CELLS = {row[0]: row[1] for heading in AGENT_HEADINGS for row in table(DOCS / "options.md", heading)}

@@ -139,7 +139,7 @@ def read_default(marker: Any) -> Any:
 
 AGENT_STEP = FORMS["Conversation agent"]
 ACCOUNT_STEP = FORMS["Account options"]
-SWITCHES = read_switches(build_common_fields({CONF_PROVIDER: PROVIDER_OPENAI}), AGENT_STEP)
+SWITCHES = read_switches(build_common_fields({CONF_PROVIDER: PROVIDER_OPENAI}, {}), AGENT_STEP)
 for name, fields in build_option_sections({}).items():
     SWITCHES |= read_switches(fields, ACCOUNT_STEP["sections"][name])
 # the switch of the form that adds an account

@@ -5,7 +5,7 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 from aiohttp import web
-from homeassistant.config_entries import SOURCE_USER
+from homeassistant.config_entries import SOURCE_RECONFIGURE, SOURCE_USER, ConfigEntry
 from homeassistant.const import CONF_MODEL
 from homeassistant.core import HomeAssistant
 import pytest
@@ -30,6 +30,8 @@ DESCRIPTIONS = [
     ),
     pytest.param("/v1/models", {"data": [{"id": "llava", "capabilities": {"vision": True}}]}, id="Mistral"),
 ]
+
+FIELDS: dict[str, Any] = {"name": "Clerk", "max_answer_tokens": 900, "record": "off"}
 
 type AnswerJson = Callable[[dict[str, Any]], Coroutine[Any, Any, str]]
 
@@ -64,6 +66,79 @@ async def test_new_agent_and_task_read_pictures_if_the_server_says_so(
     agent, task = made["result"].subentries.values()
     assert agent.data[CONF_IMAGES] is True
     assert task.data == {CONF_MODEL: "llava", CONF_IMAGES: True}
+
+
+# Answers of servers by path, and whether the form of a task asks if the model `llava` reads pictures.
+STATEMENTS = [
+    *(pytest.param({each.values[0]: each.values[1]}, False, id=f"{each.id} says yes") for each in DESCRIPTIONS),
+    pytest.param({"/props": {"modalities": {"vision": False}}}, False, id="llama.cpp says no"),
+    pytest.param({"/api/show": {"capabilities": ["completion", "tools"]}}, False, id="Ollama says no"),
+    pytest.param({"/api/v0/models": {"data": [{"id": "llava", "type": "llm"}]}}, False, id="LM Studio says no"),
+    pytest.param(
+        {"/v1/models": {"data": [{"id": "llava", "architecture": {"input_modalities": ["text"]}}]}},
+        False,
+        id="OpenRouter says no",
+    ),
+    pytest.param(
+        {"/v1/models": {"data": [{"id": "llava", "capabilities": {"vision": False}}]}}, False, id="Mistral says no"
+    ),
+    pytest.param({"/v1/models": {"data": [{"id": "llava", "capabilities": ["tool_use"]}]}}, True, id="no word of it"),
+    pytest.param({"/v1/models": {"data": [{"id": "other", "capabilities": {"vision": True}}]}}, True, id="of another"),
+    pytest.param({}, True, id="silent"),
+]
+
+
+async def add_account(home: HomeAssistant, url: str) -> ConfigEntry:
+    """Add an account with an agent and a task that have the model `llava`, and return it."""
+    form = await open_account(home, "server")
+    await form(url=url)
+    made: dict[str, Any] = await form(name="Ada", model="llava")
+    entry: ConfigEntry = made["result"]
+    return entry
+
+
+async def open_task_form(home: HomeAssistant, entry: ConfigEntry) -> Submit:
+    """Open the form that changes the account's task, and return it."""
+    _, task = entry.subentries
+    flows, kind = home.config_entries.subentries, (entry.entry_id, SUBENTRY_AI_TASK)
+    context: dict[str, Any] = {"source": SOURCE_RECONFIGURE, "subentry_id": task}
+    return Submit(home, flows, await flows.async_init(kind, context=context))
+
+
+@pytest.mark.parametrize(("answers", "is_asked"), STATEMENTS)
+async def test_form_asks_for_pictures_where_the_server_says_nothing(
+    home: HomeAssistant, answer_json: AnswerJson, *, answers: dict[str, Any], is_asked: bool
+):
+    entry = await add_account(home, await answer_json(answers))
+
+    form = await open_task_form(home, entry)
+
+    assert (CONF_IMAGES in list_fields(form)) is is_asked
+
+
+async def test_what_the_server_says_of_another_model_is_stored_with_it(home: HomeAssistant, answer_json: AnswerJson):
+    models = [{"id": "llava", "capabilities": {"vision": True}}, {"id": "other", "capabilities": {"vision": False}}]
+    entry = await add_account(home, await answer_json({"/v1/models": {"data": models}}))
+    for model, reads in (("other", False), ("llava", True)):
+        form = await open_task_form(home, entry)
+
+        await form(**FIELDS, model=model)
+
+        _, task = entry.subentries.values()
+        assert task.data[CONF_IMAGES] is reads
+
+
+async def test_what_the_server_said_stays_while_it_is_silent(
+    home: HomeAssistant, answer_json: AnswerJson, monkeypatch: pytest.MonkeyPatch
+):
+    entry = await add_account(home, await answer_json({"/props": {"modalities": {"vision": True}}}))
+    form = await open_task_form(home, entry)
+    monkeypatch.setattr(fields, "_IMAGES_TIMEOUT", 0.0)
+
+    await form(**FIELDS, model="llava")
+
+    _, task = entry.subentries.values()
+    assert task.data == {CONF_MODEL: "llava", CONF_IMAGES: True, "max_answer_tokens": 900, "record": "off"}
 
 
 async def test_server_that_takes_too_long_says_nothing_of_pictures(

@@ -31,7 +31,7 @@ from .rows import Row, row
 __all__ = ["row"]
 
 OPTIONS = [str(field) for fields in build_option_sections({}).values() for field in fields]
-_COMMON = build_common_fields({CONF_PROVIDER: PROVIDER_OPENAI})
+_COMMON = build_common_fields({CONF_PROVIDER: PROVIDER_OPENAI}, {})
 AGENT_FIELDS = [
     "name",
     "model",

@@ -54,7 +54,7 @@ from ..agents.config import (
 from ..agents.conversation_turn import async_weigh_request
 from ..bridge.account import can_search, can_shorten, get_vendor
 from ..bridge.errors import async_get_spoken_text, format_count
-from ..providers import DEFAULT_SETTINGS, SELECTABLE_EFFORTS, ListedModel, Vendor
+from ..providers import DEFAULT_SETTINGS, SELECTABLE_EFFORTS, UNKNOWN_MODEL, ListedModel, Vendor, find_profile
 from ..turn.context import ContextPlacement
 from ..turn.errors import TurnError
 from ..turn.limits import RequestWeight
@@ -127,15 +127,18 @@ class AgentFlow(ConfigSubentryFlow):
         if user_input is not None:
             errors = self._find_input_errors(user_input) or self._warn_of_changing_instructions(user_input)
             if not errors:
-                return self._store_agent(user_input)
+                return await self._async_store_agent(user_input)
         account, models = self._get_entry().data, await self._async_list_models()
         if user_input is None and self._must_type_model(models):
             errors = {CONF_MODEL: "no_models"}
-        sections = self._build_sections(account)
-        data = nest_in_sections(await self._async_suggest_data(models), sections)
+        suggested = self._suggest_data(models)
+        images = await self._async_build_image_field(user_input or suggested, models)
+        sections = self._build_sections(account, images)
+        data = nest_in_sections(suggested, sections)
         if user_input is None:
             errors |= self._warn_of_changing_instructions(data)
-        form = await self._async_build_schema(models, is_open=_has_advanced_changes(sections, data, user_input))
+        is_open = _has_advanced_changes(sections, data, user_input)
+        form = await self._async_build_schema(models, images, is_open=is_open)
         await async_set_limit_errors(self.hass, form, "config_subentries")
         return self.async_show_form(
             step_id=self._step_id,
@@ -155,14 +158,10 @@ class AgentFlow(ConfigSubentryFlow):
         agent = account.agents.get(self._get_reconfigure_subentry().subentry_id)
         return "" if agent is None else await _async_describe_weight(agent)
 
-    async def _async_suggest_data(self, models: list[ListedModel]) -> dict[str, Any]:
+    def _suggest_data(self, models: list[ListedModel]) -> dict[str, Any]:
         if self.source == SOURCE_USER:
-            entry = self._get_entry()
-            model, server = suggest_model(entry.data, models), entry.runtime_data.server
-            self._suggested_name = self._suggest_name(model)
-            says_images = server is not None and await async_reads_images(entry.data, server.provider, model)
-            images = {const.CONF_IMAGES: True} if says_images else {}
-            return {CONF_NAME: self._suggested_name, **self._new_settings, **images}
+            self._suggested_name = self._suggest_name(suggest_model(self._get_entry().data, models))
+            return {CONF_NAME: self._suggested_name, **self._new_settings}
         subentry = self._get_reconfigure_subentry()
         data = {CONF_NAME: subentry.title, CONF_PROMPT: llm.DEFAULT_INSTRUCTIONS_PROMPT, **subentry.data}
         if CONF_MODEL in data:
@@ -197,11 +196,12 @@ class AgentFlow(ConfigSubentryFlow):
         self._warned_instructions = instructions
         return {CONF_PROMPT: "instructions_change"}
 
-    def _store_agent(self, user_input: dict[str, Any]) -> SubentryFlowResult:
+    async def _async_store_agent(self, user_input: dict[str, Any]) -> SubentryFlowResult:
         data = flatten_sections(user_input, (_ADVANCED_SECTION,))
         entered = data.pop(CONF_NAME, "")
         if self._has_model:
             data |= pop_model_names(self._get_entry().data, data)
+            data |= await self._async_find_images(data)
         if self.source == SOURCE_USER:
             model = data.get(CONF_MODEL, "")
             name = choose_agent_name(entered, self._suggested_name, self._suggest_name, model)
@@ -210,11 +210,41 @@ class AgentFlow(ConfigSubentryFlow):
         entry, subentry = self._get_entry(), self._get_reconfigure_subentry()
         return self.async_update_and_abort(entry, subentry, title=entered.strip(), data=data)
 
+    async def _async_reads_images(self, model: str) -> bool | None:
+        entry = self._get_entry()
+        account: AccountData = entry.runtime_data
+        return None if account.server is None else await async_reads_images(entry.data, account.server.provider, model)
+
+    async def _async_build_image_field(self, data: Mapping[str, Any], models: list[ListedModel]) -> FormFields:
+        """Return the switch for pictures, or no field if the model's name or its server says whether it reads them."""
+        account = self._get_entry().data
+        if has_deployments(account):
+            is_unknown = find_profile(Vendor.AZURE, data.get(const.CONF_FAMILY, "")) is UNKNOWN_MODEL
+        else:
+            model = data.get(CONF_MODEL) or suggest_model(account, models)
+            is_compatible = self._has_model and get_vendor(account) is None
+            is_unknown = is_compatible and await self._async_reads_images(model) is None
+        return switch_field(const.CONF_IMAGES, default=False) if is_unknown else {}
+
+    async def _async_find_images(self, data: Mapping[str, Any]) -> dict[str, bool]:
+        """Return whether the model reads pictures: what the server says, or else what was entered or stored before."""
+        model = data.get(CONF_MODEL, "")
+        says = await self._async_reads_images(model)
+        if says is not None:
+            return {const.CONF_IMAGES: says}
+        if self.source == SOURCE_USER or const.CONF_IMAGES in data or has_deployments(self._get_entry().data):
+            return {}
+        before = self._get_reconfigure_subentry().data
+        is_known = before.get(CONF_MODEL) == model and const.CONF_IMAGES in before
+        return {const.CONF_IMAGES: before[const.CONF_IMAGES]} if is_known else {}
+
     @property
     def _has_model(self) -> bool:
         return bool(self._get_entry().data[const.CONF_PROVIDER] != const.PROVIDER_NONE)
 
-    async def _async_build_schema(self, models: list[ListedModel], *, is_open: bool) -> probatio.Schema:
+    async def _async_build_schema(
+        self, models: list[ListedModel], images: FormFields, *, is_open: bool
+    ) -> probatio.Schema:
         account, fields = self._get_entry().data, self._build_name_field()
         if self._has_model:
             fields |= {
@@ -226,7 +256,7 @@ class AgentFlow(ConfigSubentryFlow):
                 **build_choice(const.CONF_ROUTING, RoutingMode, DEFAULT_ROUTING),
                 probatio.Optional(const.CONF_FALLBACK_AGENTS): self._build_fallback_selector(),
             }
-        return probatio.Schema(fields | build_common_fields(account, is_open=is_open))
+        return probatio.Schema(fields | build_common_fields(account, images, is_open=is_open))
 
     def _build_name_field(self) -> FormFields:
         # a browser does not submit a form with an empty required field
@@ -234,8 +264,8 @@ class AgentFlow(ConfigSubentryFlow):
         return {(probatio.Optional if may_be_empty else probatio.Required)(CONF_NAME): str}
 
     @staticmethod
-    def _build_sections(account: Mapping[str, Any]) -> dict[str, FormFields]:
-        return _build_sections(account)
+    def _build_sections(account: Mapping[str, Any], images: FormFields) -> dict[str, FormFields]:
+        return _build_sections(account, images)
 
     def _build_fallback_selector(self) -> EntitySelector:
         """Return a selector of all conversation entities except the agent's own."""
@@ -275,15 +305,17 @@ class TaskFlow(AgentFlow):
         return suggest_agent_name(self.hass, self._get_entry().data, model, suffix=TASK_SUFFIX)
 
     @staticmethod
-    def _build_sections(account: Mapping[str, Any]) -> dict[str, FormFields]:
+    def _build_sections(account: Mapping[str, Any], images: FormFields) -> dict[str, FormFields]:
         return {}
 
-    async def _async_build_schema(self, models: list[ListedModel], *, is_open: bool) -> probatio.Schema:
+    async def _async_build_schema(
+        self, models: list[ListedModel], images: FormFields, *, is_open: bool
+    ) -> probatio.Schema:
         return probatio.Schema(
             {
                 **self._build_name_field(),
                 **await async_build_model_fields(self.hass, self._get_entry().data, models),
-                **_build_image_field(self._get_entry().data),
+                **images,
                 probatio.Optional(const.CONF_EFFORT): _build_effort_selector(),
                 **token_field(const.CONF_MAX_ANSWER_TOKENS, DEFAULT_TASK_ANSWER_TOKENS),
                 **build_choice(const.CONF_RECORD, const.RecordLevel, DEFAULT_RECORD),
@@ -291,11 +323,14 @@ class TaskFlow(AgentFlow):
         )
 
 
-def build_common_fields(account: Mapping[str, Any], *, is_open: bool = False) -> FormFields:
-    """Return the fields of an agent's form that do not depend on the state of Home Assistant, with the section."""
+def build_common_fields(account: Mapping[str, Any], images: FormFields, *, is_open: bool = False) -> FormFields:
+    """Return the fields of an agent's form that do not depend on the state of Home Assistant, with the section.
+
+    `images` is the switch for pictures, if the form has it.
+    """
     advanced = {
         probatio.Required(name): FormSection(fields, collapsed=not is_open)
-        for name, fields in _build_sections(account).items()
+        for name, fields in _build_sections(account, images).items()
     }
     return {
         **switch_field(const.CONF_MEMORY, default=DEFAULT_MEMORY),
@@ -314,7 +349,7 @@ def _has_advanced_changes(
     )
 
 
-def _build_sections(account: Mapping[str, Any]) -> dict[str, FormFields]:
+def _build_sections(account: Mapping[str, Any], images: FormFields) -> dict[str, FormFields]:
     """Return the fields of the form's section, by its name."""
     scope = build_choice(const.CONF_SCOPE, Scope, DEFAULT_SCOPE)
     record = build_choice(const.CONF_RECORD, const.RecordLevel, DEFAULT_RECORD)
@@ -326,14 +361,8 @@ def _build_sections(account: Mapping[str, Any]) -> dict[str, FormFields]:
     turn_timeout = number_field(
         const.CONF_TURN_TIMEOUT, 1, 600, UnitOfTime.SECONDS, default=DEFAULT_LIMITS.turn_timeout
     )
-    fields = _build_model_fields(account) | scope | excluded | placement | states | _build_image_field(account)
+    fields = _build_model_fields(account) | scope | excluded | placement | states | images
     return {_ADVANCED_SECTION: fields | turn_timeout | record}
-
-
-def _build_image_field(account: Mapping[str, Any]) -> FormFields:
-    """Return the switch for pictures, or no field if the name of a model says whether it reads them."""
-    has_field = get_vendor(account) in (None, Vendor.AZURE)
-    return switch_field(const.CONF_IMAGES, default=False) if has_field else {}
 
 
 def _build_effort_selector() -> SelectSelector:

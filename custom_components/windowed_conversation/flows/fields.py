@@ -219,15 +219,15 @@ def suggest_model(account: Mapping[str, Any], models: Sequence[ListedModel]) -> 
     return recommend_model(get_vendor(account), list_models(account, models)) or ""
 
 
-async def async_reads_images(account: Mapping[str, Any], provider: Provider, model: str) -> bool:
-    """Return whether a compatible server says that the model reads pictures. A silent one does not."""
+async def async_reads_images(account: Mapping[str, Any], provider: Provider, model: str) -> bool | None:
+    """Return whether a compatible server says that the model reads pictures, or None if it does not say."""
     if get_vendor(account) is not None or not model or not isinstance(provider, SupportsContextSize):
-        return False
+        return None
     try:
         async with asyncio.timeout(_IMAGES_TIMEOUT):
             return await provider.fetch_reads_images(model)
     except TimeoutError:
-        return False
+        return None
 
 
 async def async_build_model_fields(

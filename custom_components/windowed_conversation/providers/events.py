@@ -307,8 +307,8 @@ class SupportsUnstreamedAnswers(Protocol):
 class SupportsContextSize(Protocol):
     """A provider whose server may report the context size of a loaded model, and whether a model reads pictures."""
 
-    async def fetch_reads_images(self, model: str) -> bool:
-        """Return whether the server says that the model reads pictures. Errors count as no."""
+    async def fetch_reads_images(self, model: str) -> bool | None:
+        """Return whether the model reads pictures, or None if the server does not say, as after an error."""
 
     async def fetch_context_tokens(self, model: str, server: str) -> int | None:
         """Return the context size of the loaded model in tokens, or None if the server does not say.

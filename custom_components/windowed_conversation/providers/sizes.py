@@ -50,29 +50,30 @@ def read_loaded_context_tokens(answer: object, model: str) -> int | None:
     return next((size for size in sizes if size), None)
 
 
-def says_images(answer: object, model: str) -> bool:
-    """Return whether a server's description says that the model reads pictures.
+def says_images(answer: object, model: str) -> bool | None:
+    """Return whether a server's description says that the model reads pictures, or None if it does not say.
 
     `answer` is the response of llama.cpp's `/props`, of Ollama's `/api/show`, of LM Studio's `/api/v0/models`, or a
     list of models with capabilities, as those of OpenRouter, Mistral and llama.cpp.
     """
     entries = [*get_objects(get_member(answer, "data")), *get_objects(get_member(answer, "models"))]
     named = [each for each in entries if model in (each.get("id"), each.get("name"), each.get("model"))]
-    return any(map(_has_vision, (answer, *named)))
+    stated = [_has_vision(each) for each in (answer, *named)]
+    return True if True in stated else False if False in stated else None
 
 
-def _has_vision(described: object) -> bool:
+def _has_vision(described: object) -> bool | None:
     capabilities = get_member(described, "capabilities")
     names = capabilities if isinstance(capabilities, list) else ()
     inputs = get_member(get_member(described, "architecture"), "input_modalities")
-    return (
-        get_member(get_member(described, "modalities"), "vision") is True
-        or get_member(capabilities, "vision") is True
-        or get_member(described, "type") == "vlm"
-        or "vision" in names
-        or "multimodal" in names
-        or (isinstance(inputs, list) and "image" in inputs)
-    )
+    kind, flags = get_member(described, "type"), [get_member(get_member(described, "modalities"), "vision")]
+    flags.append(get_member(capabilities, "vision"))
+    if True in flags or kind == "vlm" or "vision" in names or "multimodal" in names:
+        return True
+    if isinstance(inputs, list):
+        return "image" in inputs
+    # only Ollama and llama.cpp, which name "completion", list every capability
+    return False if False in flags or kind == "llm" or "completion" in names else None
 
 
 def count_messages_tokens(messages: Iterable[Message], counter: TokenCounter = _ESTIMATOR) -> int:

@@ -174,18 +174,21 @@ class ChatCompletionsProvider(_OpenAIProvider):
                 return answer
         return None
 
-    async def fetch_reads_images(self, model: str) -> bool:
-        """Return whether the server says that the model reads pictures, see `SupportsContextSize`."""
+    async def fetch_reads_images(self, model: str) -> bool | None:
+        """Return whether the model reads pictures, or None if the server does not say, see `SupportsContextSize`."""
         base = str(self._client.base_url).rstrip("/").removesuffix("/v1")
         # a gateway may not expect the requests for the paths of servers at home
         at_home = self._client.api_key == _PLACEHOLDER_KEY
         paths = (f"{self._client.base_url}models", *[f"{base}/{path}" for path in _IMAGE_PATHS if at_home])
+        stated: bool | None = None
         for path in paths:
             with suppress(ProviderError), convert_errors():
                 body = {"model": model} if path.endswith(_OLLAMA_SHOW_PATH) else None
-                if says_images(await self._fetch_json(path, body), model):
+                says = says_images(await self._fetch_json(path, body), model)
+                if says:
                     return True
-        return False
+                stated = says if stated is None else stated
+        return stated
 
     async def _fetch_json(self, url: str, body: object = None) -> Any:
         post = partial(self._client.post, body=body, cast_to=object, stream=True, stream_cls=AsyncStream[object])
