@@ -48,7 +48,8 @@ _OPTIONS = {
     "max_tool_turns": 3,
     "expiry_hours": 8760,
     "persistence": "all",
-    "filler": "Just a second.",
+    "filler": "on_with_esphome",
+    "filler_sentence": "Just a second.",
     "memory_days": 3650,
 }
 _HOUSE = {

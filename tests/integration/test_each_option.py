@@ -12,6 +12,7 @@ from pytest_homeassistant_custom_component.common import MockConfigEntry
 from custom_components.windowed_conversation.const import (
     CONF_CONTEXT_TOKENS,
     CONF_DEVICE_OWNERS,
+    CONF_FILLER_SENTENCE,
     CONF_PROVIDER,
     CONF_SCOPE,
     PROVIDER_OPENAI,
@@ -52,6 +53,7 @@ _TEXTS: dict[str, Any] = {
     "fallback_agents": ["conversation.home_assistant"],
     "excluded_tags": ["route:local"],
     CONF_DEVICE_OWNERS: [],
+    CONF_FILLER_SENTENCE: "Just a second.",
     CONF_CONTEXT_TOKENS: 50_000,
 }
 

@@ -9,7 +9,7 @@ import pytest
 
 from custom_components.windowed_conversation.agents import hand_over, turns
 from custom_components.windowed_conversation.bridge import delivery
-from custom_components.windowed_conversation.const import CONF_FILLER
+from custom_components.windowed_conversation.const import CONF_FILLER, CONF_FILLER_SENTENCE
 from demo.model_server import ModelServer, call, words
 from demo.scripted_voice import tts
 from demo.scripted_voice.sound import WAV_HEADER
@@ -125,25 +125,31 @@ async def test_text_to_speech_that_does_not_stream_says_no_filler(
     assert await ask("which colour is the sky?") == "Blue."
 
 
-ANSWERS_BY_OPTION = {
-    "off": "Green.",
-    "on": f"{FILLER} Green.",
-    "on_with_esphome": f"{FILLER} Green.",
-    "Hold on,\nplease!": "Hold on, please! Green.",
-}
+# The choice, the sentence of the user's, and what is heard before the answer.
+BEGINNINGS = [
+    ("off", "", ""),
+    ("off", "Hold on!", ""),
+    ("on", "", f"{FILLER} "),
+    ("on", " \n", f"{FILLER} "),
+    ("on_with_esphome", "", f"{FILLER} "),
+    ("on", "Hold on,\nplease!", "Hold on, please! "),
+    ("on_with_esphome", "Hold on!", "Hold on! "),
+]
 
 
-async def test_option_decides_about_the_filler(
+async def test_options_decide_about_the_filler(
     home: HomeAssistant, entry, ask: Ask, model_server: ModelServer, subtests: pytest.Subtests
 ) -> None:
     be_slow(model_server)
-    for option, answer in ANSWERS_BY_OPTION.items():
-        with subtests.test(option):
-            home.config_entries.async_update_entry(entry, options={**entry.options, CONF_FILLER: option})
+    for number, (mode, sentence, beginning) in enumerate(BEGINNINGS):
+        with subtests.test(mode, sentence=sentence):
+            options = {**entry.options, CONF_FILLER: mode, CONF_FILLER_SENTENCE: sentence}
+            home.config_entries.async_update_entry(entry, options=options)
             await home.async_block_till_done()
-            model_server.script(words("Green."))
+            # text-to-speech speaks a new text only
+            model_server.script(words(f"Green {number}."))
 
-            assert await ask("which colour is grass?") == answer
+            assert await ask("which colour is grass?") == f"{beginning}Green {number}."
 
 
 # The platform of the satellite, the option, whether the satellite has a media player, and whether its filler is said.
@@ -168,7 +174,7 @@ async def test_filler_is_said_where_it_is_heard_early(
             registry.entities.data[SATELLITE] = evolve(satellite, platform=platform)
             registry.async_update_entity(player.entity_id, device_id=satellite.device_id if has_player else None)
 
-            assert delivery._is_heard_early(home, SATELLITE, option) is is_heard
+            assert delivery._is_heard_early(home, SATELLITE, delivery.FillerMode(option)) is is_heard
 
 
 async def test_fault_of_the_filler_costs_nothing_else(

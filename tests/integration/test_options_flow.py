@@ -11,6 +11,7 @@ import pytest
 from custom_components.windowed_conversation.const import (
     CONF_EXPIRY_HOURS,
     CONF_FILLER,
+    CONF_FILLER_SENTENCE,
     CONF_HISTORY_TOKENS,
     CONF_MAX_TOOL_TURNS,
     CONF_MEMORY_DAYS,
@@ -68,7 +69,8 @@ async def test_what_was_entered_is_kept_as_whole_numbers(home: HomeAssistant, op
         CONF_PERSISTENCE: "all",
         CONF_TOOL_RESULTS: "keep",
         CONF_SUMMARIZE: True,
-        CONF_FILLER: "Just a second.",
+        CONF_FILLER: "on_with_esphome",
+        CONF_FILLER_SENTENCE: "Just a second.",
     }
     result = await options_form(**decimals, **others)
 

@@ -83,7 +83,9 @@ class AgentConfig:
     expiry_seconds: float
     persistence: Persistence
     memory: bool
-    filler: str
+    filler: FillerMode
+    # The sentence of the user's that a satellite speaks, or an empty text.
+    filler_sentence: str
     record: RecordLevel
     sends_states: bool
     # Whether the model of a compatible server reads pictures.
@@ -118,7 +120,8 @@ class AgentConfig:
             expiry_seconds=float(entry.options.get(const.CONF_EXPIRY_HOURS, DEFAULT_EXPIRY_HOURS)) * 3600,
             persistence=Persistence(entry.options.get(const.CONF_PERSISTENCE, DEFAULT_PERSISTENCE)),
             memory=bool(data.get(const.CONF_MEMORY, DEFAULT_MEMORY)),
-            filler=str(entry.options.get(const.CONF_FILLER) or DEFAULT_FILLER),
+            filler=FillerMode(entry.options.get(const.CONF_FILLER, DEFAULT_FILLER)),
+            filler_sentence=str(entry.options.get(const.CONF_FILLER_SENTENCE, "")),
             record=RecordLevel(data.get(const.CONF_RECORD, DEFAULT_RECORD)),
             sends_states=_sends_states(data),
             images=bool(data.get(const.CONF_IMAGES, False)),

@@ -120,7 +120,8 @@ class PipelineTurn:
         turn, hass = self.turn, self.turn.agent.hass
         satellite_id, running = turn.user_input.satellite_id, _get_running_turns(hass)
         elapsed = asyncio.get_running_loop().time() - self._received_at
-        filler = Filler(hass, turn.user_input, self.reply, turn.agent.config.filler)
+        config = turn.agent.config
+        filler = Filler(hass, turn.user_input, self.reply, config.filler, config.filler_sentence)
         with running.using(*filter(None, (self._pipeline_log.conversation_id, satellite_id))):
             task = hass.async_create_background_task(answer, f"turn of {turn.entity_id}", eager_start=True)
             try:

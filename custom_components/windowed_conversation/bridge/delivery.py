@@ -56,7 +56,7 @@ _PHONE_DOMAIN = "mobile_app"
 
 
 class FillerMode(StrEnum):
-    """The satellites that speak a filler; any other value of the option is the sentence to speak."""
+    """The satellites that speak a filler."""
 
     OFF = "off"
     ON = "on"
@@ -67,19 +67,27 @@ class Filler:
     """Speaks the filler of one turn, if its satellite plays speech while the rest is still being written.
 
     The sentence is in no window, request, memory, record, chat log or response: only the listener of the chat log gets
-    it. `option` is a `FillerMode` or a sentence of the user's.
+    it. `own_sentence` is what the user wants it to say, or an empty text.
     """
 
-    def __init__(self, hass: HomeAssistant, user_input: ConversationInput, reply: ChatLogReply, option: str) -> None:
+    def __init__(
+        self,
+        hass: HomeAssistant,
+        user_input: ConversationInput,
+        reply: ChatLogReply,
+        mode: FillerMode,
+        own_sentence: str,
+    ) -> None:
         self._hass = hass
         self._input = user_input
         self._reply = reply
-        self._option = option
+        self._mode = mode
+        self._own_sentence = " ".join(own_sentence.split())[:_MAX_SENTENCE_CHARS]
 
     @contextmanager
     def waiting(self, seconds: float) -> Iterator[None]:
         """Speak the filler after this time, or the beginning of the answer, unless the context has ended."""
-        if self._option == FillerMode.OFF or self._input.satellite_id is None or not self._reply.has_listener:
+        if self._mode is FillerMode.OFF or self._input.satellite_id is None or not self._reply.has_listener:
             yield
             return
         task = self._hass.async_create_background_task(self._async_speak_safely(seconds), "filler", eager_start=False)
@@ -96,15 +104,13 @@ class Filler:
             log_fault(_LOGGER, "A filler failed in an unexpected way", err)
 
     async def _async_speak(self) -> None:
-        if not _is_heard_early(self._hass, self._input.satellite_id or "", self._option):
+        if not _is_heard_early(self._hass, self._input.satellite_id or "", self._mode):
             return
         if self._reply.has_begun:
             self._speak_beginning()
             return
         key = FILLER_KEYS[self._reply.has_called_tools]
-        sentence = await async_get_spoken_text(self._hass, self._input.language, "common", key)
-        if self._option not in set(FillerMode):
-            sentence = " ".join(self._option.split())[:_MAX_SENTENCE_CHARS]
+        sentence = self._own_sentence or await async_get_spoken_text(self._hass, self._input.language, "common", key)
         if not self._reply.has_begun:
             self._reply.speak(f"{sentence.ljust(_MIN_CHARS - len(_ENDING))}{_ENDING}")
 
@@ -115,7 +121,7 @@ class Filler:
             self._reply.speak(f"{_ENDING.rjust(_MIN_CHARS - len(text))}", is_new=False)
 
 
-def _is_heard_early(hass: HomeAssistant, satellite_id: str, option: str) -> bool:
+def _is_heard_early(hass: HomeAssistant, satellite_id: str, mode: FillerMode) -> bool:
     """Return whether a satellite plays speech before the answer is complete, and may get a filler."""
     entry = er.async_get(hass).async_get(satellite_id)
     component = hass.data.get(DATA_COMPONENT)
@@ -123,7 +129,7 @@ def _is_heard_early(hass: HomeAssistant, satellite_id: str, option: str) -> bool
     if entry is None or satellite is None or entry.platform == _VOIP_PLATFORM:
         return False
     if entry.platform == _ESPHOME_PLATFORM and not (
-        option == FillerMode.ON_WITH_ESPHOME and _has_media_player(hass, entry)
+        mode is FillerMode.ON_WITH_ESPHOME and _has_media_player(hass, entry)
     ):
         return False
     state = hass.states.get(satellite.pipeline_entity_id) if satellite.pipeline_entity_id else None

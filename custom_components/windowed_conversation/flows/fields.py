@@ -168,15 +168,9 @@ def token_field(name: str, default: Any = probatio.UNDEFINED) -> FormFields:
     return number_field(name, _MIN_TOKENS, _MAX_TOKENS, "tokens", default=default)
 
 
-def build_choice(
-    name: str, options: Iterable[str], default: Any = probatio.UNDEFINED, *, allows_others: bool = False
-) -> FormFields:
-    """Return a required field with a few choices, labelled by the translations of the selector with this name.
-
-    With `allows_others`, another text can be entered.
-    """
-    config = SelectSelectorConfig(options=list(options), translation_key=name, custom_value=allows_others)
-    selector = SelectSelector(config)
+def build_choice(name: str, options: Iterable[str], default: Any = probatio.UNDEFINED) -> FormFields:
+    """Return a required field with a few choices, labelled by the translations of the selector with this name."""
+    selector = SelectSelector(SelectSelectorConfig(options=list(options), translation_key=name))
     return {probatio.Required(name, default=default): selector}
 
 

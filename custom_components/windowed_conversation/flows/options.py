@@ -17,6 +17,7 @@ from homeassistant.helpers.selector import (
     SelectSelector,
     SelectSelectorConfig,
     SelectSelectorMode,
+    TextSelector,
 )
 import probatio
 
@@ -63,7 +64,8 @@ def build_option_sections(people: Mapping[str, str]) -> dict[str, FormFields]:
         "conversations": {
             **number_field(const.CONF_EXPIRY_HOURS, 1, 8760, UnitOfTime.HOURS, default=DEFAULT_EXPIRY_HOURS),
             **build_choice(const.CONF_PERSISTENCE, const.Persistence, DEFAULT_PERSISTENCE),
-            **build_choice(const.CONF_FILLER, FillerMode, DEFAULT_FILLER, allows_others=True),
+            **build_choice(const.CONF_FILLER, FillerMode, DEFAULT_FILLER),
+            probatio.Optional(const.CONF_FILLER_SENTENCE): TextSelector(),
         },
         _MEMORY_SECTION: {
             **number_field(const.CONF_MEMORY_DAYS, 1, 3650, UnitOfTime.DAYS, default=DEFAULT_MEMORY_DAYS),
