@@ -17,7 +17,7 @@ from custom_components.windowed_conversation.const import (
     CONF_SCOPE,
     PROVIDER_OPENAI,
 )
-from custom_components.windowed_conversation.flows.agent import build_common_fields
+from custom_components.windowed_conversation.flows.agent import build_common_fields, build_permission_fields
 from custom_components.windowed_conversation.flows.fields import NumberFieldSelector
 from custom_components.windowed_conversation.flows.options import build_option_sections
 from demo.model_server import ModelServer
@@ -32,7 +32,8 @@ from .rows import Row, row
 __all__ = ["row"]
 
 OPTIONS = [str(field) for fields in build_option_sections({}).values() for field in fields]
-_COMMON = build_common_fields({CONF_PROVIDER: PROVIDER_OPENAI}, {})
+_OPENAI = {CONF_PROVIDER: PROVIDER_OPENAI}
+_COMMON = build_permission_fields(_OPENAI) | build_common_fields(_OPENAI, {})
 AGENT_FIELDS = [
     "name",
     "model",

@@ -251,8 +251,7 @@ class AgentFlow(ConfigSubentryFlow):
                 **await async_build_model_fields(self.hass, account, models),
                 probatio.Optional(CONF_PROMPT): TemplateSelector(),
                 probatio.Optional(CONF_LLM_HASS_API, default=list): self._build_api_selector(),
-                **(switch_field(const.CONF_WEB_SEARCH, default=DEFAULT_WEB_SEARCH) if can_search(account) else {}),
-                **switch_field(const.CONF_CAMERAS, default=DEFAULT_CAMERAS),
+                **build_permission_fields(account),
                 **build_choice(const.CONF_ROUTING, RoutingMode, DEFAULT_ROUTING),
                 probatio.Optional(const.CONF_FALLBACK_AGENTS): self._build_fallback_selector(),
             }
@@ -321,6 +320,12 @@ class TaskFlow(AgentFlow):
                 **build_choice(const.CONF_RECORD, const.RecordLevel, DEFAULT_RECORD),
             }
         )
+
+
+def build_permission_fields(account: Mapping[str, Any]) -> FormFields:
+    """Return the fields of an agent's form for what its model may do besides calling tools."""
+    search = switch_field(const.CONF_WEB_SEARCH, default=DEFAULT_WEB_SEARCH) if can_search(account) else {}
+    return search | switch_field(const.CONF_CAMERAS, default=DEFAULT_CAMERAS)
 
 
 def build_common_fields(account: Mapping[str, Any], images: FormFields, *, is_open: bool = False) -> FormFields:
