@@ -41,7 +41,7 @@ _MODEL, _OPENAI_MODEL = "scripted", "gpt-5-mini"
 _FLOWS = "/api/config/config_entries"
 
 _OPTIONS = {
-    "history_tokens": 4000,
+    "history_tokens": 900,
     "trim_share": 30,
     "summarize": True,
     "tool_results": "keep",

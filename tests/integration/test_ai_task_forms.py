@@ -5,7 +5,7 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 from aiohttp import web
-from homeassistant.config_entries import SOURCE_RECONFIGURE, SOURCE_USER, ConfigEntry
+from homeassistant.config_entries import SOURCE_RECONFIGURE, SOURCE_USER, ConfigEntry, SubentryFlowContext
 from homeassistant.const import CONF_MODEL
 from homeassistant.core import HomeAssistant
 import pytest
@@ -101,7 +101,7 @@ async def open_task_form(home: HomeAssistant, entry: ConfigEntry) -> Submit:
     """Open the form that changes the account's task, and return it."""
     _, task = entry.subentries
     flows, kind = home.config_entries.subentries, (entry.entry_id, SUBENTRY_AI_TASK)
-    context: dict[str, Any] = {"source": SOURCE_RECONFIGURE, "subentry_id": task}
+    context = SubentryFlowContext(source=SOURCE_RECONFIGURE, subentry_id=task)
     return Submit(home, flows, await flows.async_init(kind, context=context))
 
 

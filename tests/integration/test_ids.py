@@ -6,7 +6,7 @@ import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry, MockUser
 
 from custom_components.windowed_conversation.agents import conversations
-from custom_components.windowed_conversation.const import CONF_MAX_WINDOWS, CONF_MEMORY, CONF_SCOPE
+from custom_components.windowed_conversation.const import CONF_MEMORY, CONF_SCOPE
 from demo.model_server import ModelServer
 
 from .actions import WITH_AN_ID, act
@@ -73,7 +73,8 @@ async def test_conversations_that_nobody_can_continue_go_before_one_with_an_id_o
     set_up: SetUpFn, say: SayFn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(conversations, "_REOPEN_SECONDS", 0.0)
-    await set_up(options={CONF_MAX_WINDOWS: 3}, **{CONF_MEMORY: False})
+    monkeypatch.setattr(conversations, "_MAX_WINDOWS", 3)
+    await set_up(**{CONF_MEMORY: False})
     await say("my name is Ada", "good night")
 
     for _ in range(5):
