@@ -5,16 +5,19 @@ from typing import Any
 
 import pytest
 
-from custom_components.windowed_conversation.const import SUBENTRY_CONVERSATION
+from custom_components.windowed_conversation.const import SUBENTRY_AI_TASK, SUBENTRY_CONVERSATION
 
 from .repository_files import TEXTS, flat
 
 AGENT = TEXTS["config_subentries"][SUBENTRY_CONVERSATION]["step"]["agent"]
+TASK = TEXTS["config_subentries"][SUBENTRY_AI_TASK]["step"]["task"]
 OPTIONS = TEXTS["options"]["step"]["init"]
 # The texts of the page, which is no form.
 PAGE = "config_panel"
 # Only an account with Azure has these fields, in place of the model.
 OF_AZURE = {"deployment", "model_family"}
+# Shown only if neither the name of the model nor its server says it.
+SELDOM_ASKED = {"images"}
 
 
 def count_words(texts: dict[str, Any]) -> int:
@@ -29,13 +32,27 @@ def descriptions(texts: dict[str, Any]) -> Iterator[str]:
         yield from descriptions(section)
 
 
-def test_form_of_an_agent_has_ten_fields_in_sight_and_one_section() -> None:
-    assert len(AGENT["data"].keys() - OF_AZURE) <= 10
+def list_fields(texts: dict[str, Any]) -> list[str]:
+    """Return the fields of a form, including those in its sections."""
+    sections = texts.get("sections", {}).values()
+    return [*texts.get("data", {}), *[field for section in sections for field in list_fields(section)]]
+
+
+def test_form_of_an_agent_has_nine_fields_in_sight_and_one_section() -> None:
+    assert len(AGENT["data"].keys() - OF_AZURE) <= 9
     assert AGENT["sections"].keys() == {"advanced"}
 
 
-def test_form_of_an_agent_has_at_most_341_words() -> None:
-    assert count_words(AGENT) <= 341
+def test_forms_of_an_agent_and_of_the_options_have_at_most_31_fields() -> None:
+    assert len({*list_fields(AGENT)} - OF_AZURE - SELDOM_ASKED) + len(list_fields(OPTIONS)) <= 31
+
+
+def test_form_of_a_task_asks_nothing_that_the_form_of_an_agent_does_not() -> None:
+    assert {*list_fields(TASK)} <= {*list_fields(AGENT)}
+
+
+def test_form_of_an_agent_has_at_most_386_words() -> None:
+    assert count_words(AGENT) <= 386
 
 
 def test_options_have_four_sections_and_at_most_125_words() -> None:

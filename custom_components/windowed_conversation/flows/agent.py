@@ -96,7 +96,7 @@ _SUGGESTED_TAGS = ["route:local", "tool_call"]
 # The section of the form. The stored data of an agent has no sections.
 _ADVANCED_SECTION = "advanced"
 
-# Matches what makes a template change with the minute.
+# Matches the calls that make a template change with the minute.
 _CHANGING_PATTERN = re.compile(r"\{[{%][^}]*\b(?:(?:utc)?now\(|states[(.\[])")
 
 # In seconds. The form waits no longer for the tools of other integrations.
@@ -227,7 +227,7 @@ class AgentFlow(ConfigSubentryFlow):
         return switch_field(const.CONF_IMAGES, default=False) if is_unknown else {}
 
     async def _async_find_images(self, data: Mapping[str, Any]) -> dict[str, bool]:
-        """Return whether the model reads pictures: what the server says, or else what was entered or stored before."""
+        """Return whether the model reads pictures: the server's statement, or else the entered or stored value."""
         model = data.get(CONF_MODEL, "")
         says = await self._async_reads_images(model)
         if says is not None:
@@ -323,7 +323,7 @@ class TaskFlow(AgentFlow):
 
 
 def build_permission_fields(account: Mapping[str, Any]) -> FormFields:
-    """Return the fields of an agent's form for what its model may do besides calling tools."""
+    """Return the permissions in an agent's form: web search and cameras."""
     search = switch_field(const.CONF_WEB_SEARCH, default=DEFAULT_WEB_SEARCH) if can_search(account) else {}
     return search | switch_field(const.CONF_CAMERAS, default=DEFAULT_CAMERAS)
 
