@@ -51,8 +51,8 @@ def test_form_of_a_task_asks_nothing_that_the_form_of_an_agent_does_not() -> Non
     assert {*list_fields(TASK)} <= {*list_fields(AGENT)}
 
 
-def test_form_of_an_agent_has_at_most_386_words() -> None:
-    assert count_words(AGENT) <= 386
+def test_form_of_an_agent_has_at_most_280_words() -> None:
+    assert count_words(AGENT) <= 280
 
 
 def test_options_have_four_sections_and_at_most_125_words() -> None:
