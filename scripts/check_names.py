@@ -28,7 +28,7 @@ from typing import NamedTuple
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 INTEGRATION_FOLDER = "custom_components"
-FOLDERS = (INTEGRATION_FOLDER, "demo", "benchmarks", "scripts", "tests")
+FOLDERS = (INTEGRATION_FOLDER, "demo", "benchmarks", "examples", "scripts", "tests")
 MAX_FIELDS_IN_DOCSTRING = 3
 
 _SPAN_PATTERN = re.compile(r"(?<!`)`([^`]+)`(?!`)")

@@ -66,7 +66,7 @@ KNOWN_WORDS = (
     ),
     *("OpenRouter", "genai", "LocalAI", "Groq", "p50", "p95", "snowballstemmer", "tiktoken", "trigram", "vLLM", "WebP"),
 )
-CODE_FOLDERS = ("custom_components", "demo", "benchmarks", "scripts", "tests")
+CODE_FOLDERS = ("custom_components", "demo", "benchmarks", "examples", "scripts", "tests")
 _PRONOUN_PATTERN = "(what|how|who|whose|which|where|whether|when)"
 _HEADLESS_SUBJECT_PATTERN = re.compile(rf"{_PRONOUN_PATTERN}\b", re.IGNORECASE)
 _HEADLESS_RETURN_PATTERN = re.compile(r"(Return|Yield)s? (what|how|who|whose|which|where)\b")
@@ -79,7 +79,14 @@ _HEADLESS_CLAUSE_PATTERN = re.compile(
 _QUOTED_PATTERN = re.compile(r'"[^"]*"|`[^`]*`')
 # Maximum number of headless clauses per thousand words of docstrings and comments in a folder, by top-level folder.
 # Home Assistant's core has 0.4.
-MAX_HEADLESS_RATE = {"custom_components": 1.0, "demo": 3.0, "benchmarks": 3.0, "scripts": 3.0, "tests": 3.0}
+MAX_HEADLESS_RATE = {
+    "custom_components": 1.0,
+    "demo": 3.0,
+    "benchmarks": 3.0,
+    "examples": 1.0,
+    "scripts": 3.0,
+    "tests": 3.0,
+}
 
 # A placeholder represents a word or a number. The checker reads it as a number, which fits into more sentences.
 PLACEHOLDER_PATTERN = re.compile(r"{\w+}")

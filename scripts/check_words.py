@@ -16,7 +16,7 @@ import sys
 from typing import NamedTuple
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-FOLDERS = ("custom_components", "tests", "demo", "benchmarks", "scripts", "docs")
+FOLDERS = ("custom_components", "tests", "demo", "benchmarks", "examples", "scripts", "docs")
 TEXT_SUFFIXES = {".py", ".md", ".json", ".yaml", ".toml"}
 
 

@@ -24,7 +24,6 @@ PACKAGE = Path(custom_components.windowed_conversation.__path__[0])
 REPOSITORY = PACKAGE.parent.parent
 INTEGRATION = "custom_components.windowed_conversation"
 OF_THE_SDK = ("openai", f"{INTEGRATION}.providers.openai")
-INTEROP = f"{INTEGRATION}.window.interop"
 # A turn does not need Google's packages.
 OF_GOOGLE = ("google", f"{INTEGRATION}.providers.gemini")
 SDK_PACKAGES = (*OF_THE_SDK, f"{INTEGRATION}.providers.anthropic", f"{INTEGRATION}.providers.gemini.sdk")
@@ -44,8 +43,8 @@ def list_modules() -> list[str]:
 
 
 ALL = list_modules()
-# All modules except those that import an SDK and those for programs without Home Assistant.
-MODULES = [name for name in ALL if not name.startswith((*SDK_PACKAGES, INTEROP))]
+# All modules except those that import an SDK.
+MODULES = [name for name in ALL if not name.startswith(SDK_PACKAGES)]
 
 
 @pytest.fixture(scope="module")
@@ -62,12 +61,6 @@ def test_importing_the_integration_and_its_platforms_loads_no_sdk(loaded: set[st
     assert {"homeassistant", *MODULES} <= loaded
     assert f"{INTEGRATION}.providers.gemini.clients" in loaded
     assert not {"anthropic", "google", "openai", "tiktoken"} & loaded
-
-
-@pytest.mark.long
-def test_importing_the_integration_does_not_load_what_is_for_other_programs(loaded: set[str]) -> None:
-    assert INTEROP in ALL
-    assert not any(name.startswith(INTEROP) for name in loaded)
 
 
 @contextmanager

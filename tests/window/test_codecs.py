@@ -1,10 +1,8 @@
 """Tests that a serialized conversation is read back with the same messages, statistics and next request."""
 
-from collections.abc import Callable
 import json
 
 from hypothesis import given, settings
-import pytest
 
 from custom_components.windowed_conversation.providers.openai.chat_encoding import encode_messages
 from custom_components.windowed_conversation.window import (
@@ -15,21 +13,13 @@ from custom_components.windowed_conversation.window import (
     Window,
     WindowPolicy,
 )
-from custom_components.windowed_conversation.window.interop import from_langgraph_state, to_langgraph_state
 
 from .conversations import NO_NUMBERS, NULLS, dump, load, windows, with_call
 from .histories import LengthCounter, create_window
 
-type Codec = Callable[[Window], Window]
-
 
 def round_trip_snapshot(window: Window) -> Window:
     return load(json.loads(json.dumps(dump(window))), window.policy)
-
-
-def round_trip_langgraph(window: Window) -> Window:
-    state = json.loads(json.dumps(to_langgraph_state(window)))
-    return from_langgraph_state(state, window.policy, LengthCounter(), clock=lambda: 1_000.0)
 
 
 def next_request(window: Window) -> bytes:
@@ -38,14 +28,10 @@ def next_request(window: Window) -> bytes:
     return json.dumps(encode_messages(window.messages())).encode()
 
 
-both = pytest.mark.parametrize("codec", [round_trip_snapshot, round_trip_langgraph])
-
-
-@both
 @settings(deadline=None, max_examples=60)
 @given(window=windows())
-def test_window_comes_back_equal(codec: Codec, window: Window) -> None:
-    again = codec(window)
+def test_window_comes_back_equal(window: Window) -> None:
+    again = round_trip_snapshot(window)
 
     assert again.conversation_id == window.conversation_id
     assert again.messages() == window.messages()
@@ -53,59 +39,54 @@ def test_window_comes_back_equal(codec: Codec, window: Window) -> None:
     assert again.snapshot() == window.snapshot()
 
 
-@both
 @settings(deadline=None, max_examples=60)
 @given(window=windows())
-def test_next_request_has_the_same_bytes(codec: Codec, window: Window) -> None:
-    again = codec(window)
+def test_next_request_has_the_same_bytes(window: Window) -> None:
+    again = round_trip_snapshot(window)
 
     assert next_request(again) == next_request(window)
     assert again.stats() == window.stats()
 
 
-@both
-def test_nothing_is_counted_again(codec: Codec) -> None:
+def test_nothing_is_counted_again() -> None:
     window = create_window(WindowPolicy(), "obey")
     window.add_exchange((Message.user("a"), Message.assistant("b")))
 
-    again = codec(window)
+    again = round_trip_snapshot(window)
 
     assert isinstance(again._counter, LengthCounter)
     assert again._counter.asked == 0
     assert again.stats().current_tokens == window.stats().current_tokens
 
 
-@both
-def test_exchange_that_is_open_is_not_written(codec: Codec) -> None:
+def test_exchange_that_is_open_is_not_written() -> None:
     window = create_window(WindowPolicy(history_tokens=40), "obey")
     window.add_exchange((Message.user("x" * 10), Message.assistant("y" * 10)))
     before, stats = window.messages(), window.stats()
     window.open("z" * 30)
     window.set_system_prompt("obey better")
 
-    again = codec(window)
+    again = round_trip_snapshot(window)
 
     assert again.messages() == before
     assert again.stats() == stats
 
 
-@both
-def test_attachments_come_back(codec: Codec) -> None:
+def test_attachments_come_back() -> None:
     window = create_window(WindowPolicy())
     picture = Attachment("image/png", bytes(range(256)), "door.png")
     window.add_exchange((Message.user("who is there?", attachments=(picture,)), Message.assistant("Ada")))
 
-    assert codec(window).messages()[0].attachments == (picture,)
+    assert round_trip_snapshot(window).messages()[0].attachments == (picture,)
 
 
-@both
-def test_policy_in_force_trims_what_comes_back(codec: Codec) -> None:
+def test_policy_in_force_trims_what_comes_back() -> None:
     window = create_window(WindowPolicy(history_tokens=1000))
     for _ in range(4):
         window.add_exchange((Message.user("x" * 10), Message.assistant("y" * 10)))
     window.policy = WindowPolicy(history_tokens=60, trim_share=0)
 
-    again = codec(window)
+    again = round_trip_snapshot(window)
 
     assert again.stats().exchange_count == 2
     assert again.stats().evicted_exchanges == 2

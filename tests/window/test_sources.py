@@ -6,7 +6,6 @@ import pytest
 
 from custom_components.windowed_conversation.window import NoOpenExchange, Window, WindowPolicy
 from custom_components.windowed_conversation.window.codecs import dump_snapshot, load_snapshot
-from custom_components.windowed_conversation.window.interop import from_langgraph_state, to_langgraph_state
 
 from .histories import LengthCounter, calls, create_window, results
 
@@ -47,10 +46,6 @@ def test_sources_stay_in_a_file(window: Window) -> None:
     loaded = Window("other", _POLICY, LengthCounter())
     loaded.restore(load_snapshot(json.loads(json.dumps(dump_snapshot(window.snapshot())))))
     assert _sources(loaded) == [_SOURCE_IDS]
-
-
-def test_sources_stay_in_the_state_of_a_graph(window: Window) -> None:
-    assert _sources(from_langgraph_state(to_langgraph_state(window), _POLICY, LengthCounter())) == [_SOURCE_IDS]
 
 
 def test_aborted_exchange_lends_nothing_to_the_next(window: Window) -> None:

@@ -1,7 +1,4 @@
-"""Lossless JSON serialization of a conversation. Malformed input is rejected as a whole.
-
-The formats of other projects are in `window/interop.py`.
-"""
+"""Lossless JSON serialization of a conversation. Malformed input is rejected as a whole."""
 
 from .fields import (
     CodecError as CodecError,

@@ -1,7 +1,6 @@
 """Conversion of a window to and from formats of other projects: LangGraph state and Chat Completions messages.
 
-For programs that use the window without Home Assistant, which never loads this module. It imports neither of these
-projects. See `docs/langgraph.md`.
+For programs that use the window without Home Assistant. It imports neither of these projects. See `docs/langgraph.md`.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -10,14 +9,22 @@ import json
 import time
 from typing import Any
 
-from .codecs.fields import CharAllowance, Fields, MalformedData
-from .codecs.snapshot import build_exchange, dump_metadata, load_eviction_counts, load_metadata, load_tags
-from .exchange import EvictionCounts, Exchange, Snapshot
-from .messages import MAX_TOKENS, NO_TAGS, Message, Role, ToolCall
-from .policy import WindowPolicy
-from .tokens import TokenCounter
-from .tool_results import prepare_message
-from .window import Window
+from window import (
+    MAX_TOKENS,
+    EvictionCounts,
+    Exchange,
+    Message,
+    Role,
+    Snapshot,
+    TokenCounter,
+    ToolCall,
+    Window,
+    WindowPolicy,
+)
+from window.codecs.fields import CharAllowance, Fields, MalformedData
+from window.codecs.snapshot import build_exchange, dump_metadata, load_eviction_counts, load_metadata, load_tags
+from window.messages import NO_TAGS
+from window.tool_results import prepare_message
 
 # OpenAI's newer models use the name `developer` for the system role.
 _ROLE_BY_NAME = {role.value: role for role in Role} | {"developer": Role.SYSTEM}
@@ -64,7 +71,8 @@ def _load_content(fields: Fields) -> str:
 def _load_text_part(fields: Fields) -> str:
     if fields.read_text("type") != "text":
         raise fields.build_error("type", "is no text")
-    return fields.read_text("text")
+    text: str = fields.read_text("text")
+    return text
 
 
 def _dump_chat_message(message: Message) -> dict[str, Any]:

@@ -12,13 +12,15 @@ from custom_components import windowed_conversation
 from demo.model_server import ModelServer
 
 PACKAGE = Path(windowed_conversation.__path__[0])
-PAGE = PACKAGE.parents[1] / "docs" / "langgraph.md"
+REPOSITORY = PACKAGE.parents[1]
+PAGE = REPOSITORY / "docs" / "langgraph.md"
 
 
 async def run(folder: Path, server: ModelServer, *said: str) -> list[str]:
     """Run the program with these inputs, and return the lines that it prints."""
     (program,) = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.DOTALL | re.MULTILINE)
-    environment = {"PYTHONPATH": str(PACKAGE), "OPENAI_API_KEY": "key", "OPENAI_BASE_URL": server.url}
+    path = os.pathsep.join((str(PACKAGE), str(REPOSITORY / "examples")))
+    environment = {"PYTHONPATH": path, "OPENAI_API_KEY": "key", "OPENAI_BASE_URL": server.url}
     child = await asyncio.create_subprocess_exec(
         *(sys.executable, "-c", program, *said),
         cwd=folder,

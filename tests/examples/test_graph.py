@@ -17,7 +17,7 @@ import pytest
 
 from custom_components.windowed_conversation.window import Message, ToolCall, Window, WindowPolicy
 from custom_components.windowed_conversation.window.codecs import MalformedData
-from custom_components.windowed_conversation.window.interop import from_langgraph_state, to_langgraph_state
+from examples.window_interop import from_langgraph_state, to_langgraph_state
 from tests.window.conversations import NULLS, with_call
 from tests.window.histories import LengthCounter, create_window, said
 

@@ -11,7 +11,7 @@ from custom_components.windowed_conversation.providers.encoder import encode_nam
 from custom_components.windowed_conversation.providers.openai.chat_encoding import Dialect, encode_messages
 from custom_components.windowed_conversation.window import Message, ToolCall, Window
 from custom_components.windowed_conversation.window.codecs import MalformedData
-from custom_components.windowed_conversation.window.interop import from_chat_completions, to_chat_completions
+from examples.window_interop import from_chat_completions, to_chat_completions
 from tests.window.conversations import NO_NUMBERS, NULLS, windows
 from tests.window.histories import said
 
