@@ -7,7 +7,7 @@ from hypothesis import given, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 import pytest
 
-from custom_components.windowed_conversation.memory import KINDS, Memory, PastSummary, transfer
+from custom_components.windowed_conversation.memory import KINDS, Memory, PastSummary
 
 from .content import NOW, indexed, insert_summary, read_all_files, stored, turn
 
@@ -29,8 +29,6 @@ class MemoryMachine(RuleBasedStateMachine):
 
     def __init__(self):
         super().__init__()
-        self.patch = pytest.MonkeyPatch()
-        self.patch.setattr(transfer, "_ROWS_PER_INDEX_CHECK", 3)
         self.folder = TemporaryDirectory()
         self.path = Path(self.folder.name) / "memory.db"
         self.languages = _LANGUAGE_SETS[0]
@@ -142,7 +140,6 @@ class MemoryMachine(RuleBasedStateMachine):
         copy.close()
         self.memory.close()
         self.folder.cleanup()
-        self.patch.undo()
 
 
 TestMemoryMachine = pytest.mark.long(MemoryMachine.TestCase)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from custom_components.windowed_conversation.memory import BadLine, LoadCounts, Memory, PastSummary, transfer
+from custom_components.windowed_conversation.memory import BadLine, LoadCounts, Memory, PastSummary
 
 from .content import NOW, get_texts, indexed, insert_summary, stored, turn
 
@@ -44,24 +44,17 @@ def test_loading_twice_changes_nothing(memory) -> None:
     assert list(memory.export()) == lines
 
 
-def test_many_lines_are_put_into_the_index_later(memory, other, path, monkeypatch) -> None:
-    monkeypatch.setattr(transfer, "_ROWS_PER_INDEX_CHECK", 2)
+def test_loaded_lines_are_in_the_index(memory, other, path) -> None:
     fill(other)
     memory.add_turn(turn("Good evening"))
-    memory.load_lines(other.export())
-    assert memory.statistics().unindexed > 0
-    assert memory.recall("morning", person="anna") == []
 
-    memory.reindex()
-    while memory.reindex():
-        memory.add_turn(turn("Good afternoon"))
+    memory.load_lines(other.export())
 
     assert memory.recall("morning", person="anna", kinds=("turn",))[0].text == "Good morning\nHello"
     assert indexed(path) == stored(path, ("en", "de"))
 
 
-def test_many_lines_of_which_one_is_malformed_leave_everything_as_it_was(memory, other, path, monkeypatch) -> None:
-    monkeypatch.setattr(transfer, "_ROWS_PER_INDEX_CHECK", 2)
+def test_lines_of_which_one_is_malformed_leave_everything_as_it_was(memory, other, path) -> None:
     fill(other)
     memory.add_turn(turn("Good evening"))
     before = list(memory.export())

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from custom_components.windowed_conversation.memory import Memory, transfer
+from custom_components.windowed_conversation.memory import Memory
 from custom_components.windowed_conversation.record import RecordedTurns, store_turn_cost
 from custom_components.windowed_conversation.store import (
     StoreState,
@@ -472,21 +472,6 @@ def test_a_state_tells_how_many_rows_were_damaged_until_they_are_forgotten(make,
     writer.submit(lambda memory: memory.forget(query="bread")).result(_ENOUGH)
 
     until(told, lambda state: state.rows_set_aside == 0)
-
-
-def test_what_was_loaded_at_once_is_found_a_little_later(telling, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(transfer, "_ROWS_PER_INDEX_CHECK", 2)
-    other = Memory(tmp_path / "other.db", LANGUAGES)
-    other.add(turn(f"bread {number}") for number in range(5))
-    lines = list(other.export())
-    other.close()
-    writer, told = telling
-
-    writer.submit(lambda memory: memory.load_lines(lines)).result(_ENOUGH)
-
-    until(told, lambda state: _turns(state) == 5 and state.statistics.unindexed == 0)
-    assert writer.open_store is not None
-    assert len(writer.open_store.recall("bread")) == 5
 
 
 def test_what_could_not_be_erased_is_erased_later(telling, path, monkeypatch) -> None:

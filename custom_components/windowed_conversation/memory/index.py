@@ -48,9 +48,6 @@ _REBUILD = 1_000
 
 _REINDEX_BATCH_SIZE = 1_000
 
-# higher than any row id
-_ABOVE_ALL_IDS = 2**62
-
 _SELECT_TEXT_BY_KIND = {
     "fact": "SELECT id, text, coalesce(search_words, '') FROM fact WHERE replaced_by IS NULL AND id {} ?",
     "summary": "SELECT id, text, '' FROM summary WHERE id {} ?",
@@ -149,20 +146,6 @@ def unindex_row(connection: sqlite3.Connection, words: Words, kind: MemoryKind, 
     """Remove a row from the index. Call this before the row is changed or deleted."""
     if (texts := _find_indexed_texts(connection, kind, row)) is not None:
         _write_index_entry(connection, words, kind, row, texts, command="delete")
-
-
-def suspend_indexing(connection: sqlite3.Connection, kind: MemoryKind) -> None:
-    """Empty the index of a kind, and add no rows to it until `resume_indexing` is called."""
-    clear_index(connection, kind)
-    connection.execute("UPDATE setting SET value = ? WHERE name = ?", (_ABOVE_ALL_IDS, f"unindexed {kind}"))
-
-
-def resume_indexing(connection: sqlite3.Connection, kind: MemoryKind) -> None:
-    """Let `index_pending` index the rows that were added since `suspend_indexing`."""
-    connection.execute(
-        f"UPDATE setting SET value = (SELECT coalesce(max(id), 0) FROM {kind}) WHERE name = ? AND value = ?",
-        (f"unindexed {kind}", _ABOVE_ALL_IDS),
-    )
 
 
 def index_pending(connection: sqlite3.Connection, words: Words, most: int) -> bool:

@@ -275,8 +275,7 @@ class Memory:
     def load_lines(self, lines: Iterable[str]) -> LoadCounts:
         """Add the exported lines that are neither stored nor forgotten.
 
-        Raises `BadLine` and adds nothing if a line is malformed. A large number of lines is not indexed; call
-        `index_pending` afterwards.
+        Raises `BadLine` and adds nothing if a line is malformed.
         """
         with self.database.write_transaction() as connection:
             return load_lines(connection, self._words, lines.splitlines() if isinstance(lines, str) else lines)
@@ -284,8 +283,8 @@ class Memory:
     def reindex(self, most: int = _BATCH_SIZE) -> bool:
         """Index up to `most` rows that are not indexed yet, and return whether there may be more.
 
-        Rows are not indexed after the languages change or after a large `load_lines`. Until they are, `recall` finds
-        only the newest of them. Call this from a background thread.
+        Rows are not indexed after the languages change. Until they are, `recall` finds only the newest of them. Call
+        this from a background thread.
         """
         with self.database.write_transaction() as connection:
             return index_pending(connection, self._words, most)

@@ -1,11 +1,9 @@
 """Exports memory as JSON lines, and imports them. Forgotten memories are exported without text, and stay forgotten.
 
 Ids and existing rows do not change. If another row already has the id, the imported row gets a new id and keeps the old
-one as its origin. A large import is not indexed, because indexing would take most of the time; `Memory.reindex` indexes
-it.
+one as its origin.
 """
 
-from collections import Counter
 from collections.abc import Iterable
 import dataclasses
 import json
@@ -20,7 +18,6 @@ from .words import Words, validate_timestamp
 
 type _MemoryRecord = FactStatement | PastTurn | PastSummary
 
-_ROWS_PER_INDEX_CHECK = 1_000
 # The version of each line that does not name one.
 _FORMAT_VERSION = 1
 # The largest integer that every JSON parser reads exactly.
@@ -85,7 +82,7 @@ def load_lines(connection: sqlite3.Connection, words: Words, lines: Iterable[str
         except (TypeError, ValueError, RecursionError) as error:
             raise BadLine(number) from error
     loader.finish()
-    return LoadCounts(loader.added_by_kind.total(), loader.duplicate_count, loader.refused_count)
+    return LoadCounts(loader.added_count, loader.duplicate_count, loader.refused_count)
 
 
 class _LineLoader:
@@ -96,9 +93,7 @@ class _LineLoader:
         self._splitter = words
         self._id_by_exported_id: dict[int, int] = {}
         self._replaced_facts: list[tuple[int, int]] = []
-        self._unindexed_kinds: set[MemoryKind] = set()
-        self.added_by_kind = Counter[MemoryKind]()
-        self.duplicate_count = self.refused_count = 0
+        self.added_count = self.duplicate_count = self.refused_count = 0
 
     def load_line(self, fields: dict[str, Any]) -> None:
         """Import one line."""
@@ -124,7 +119,7 @@ class _LineLoader:
         if stored is None:
             new, origin = (None, row) if self._is_id_used(kind, row) else (row, None)
             stored = insert_record(self._connection, self._splitter, record, new, origin)
-            self._on_row_added(kind)
+            self.added_count += 1
         else:
             self.duplicate_count += 1
         if kind == "fact":
@@ -133,22 +128,10 @@ class _LineLoader:
             self._replaced_facts.append((stored, by))
 
     def finish(self) -> None:
-        """Close the outdated facts, whose replacements may follow on later lines, and resume the indexing."""
+        """Close the outdated facts, whose replacements may follow on later lines."""
         for row, by in self._replaced_facts:
             if self._has_row("fact WHERE replaced_by IS NULL AND id = ?", row):
                 mark_fact_replaced(self._connection, self._splitter, row, self._id_by_exported_id.get(by, 0))
-        for kind in self._unindexed_kinds:
-            index.resume_indexing(self._connection, kind)
-
-    def _on_row_added(self, kind: MemoryKind) -> None:
-        """Count an added row, and postpone the indexing of a kind if it has many new rows and few old ones."""
-        self.added_by_kind[kind] += 1
-        if self.added_by_kind[kind] % _ROWS_PER_INDEX_CHECK or kind in self._unindexed_kinds:
-            return
-        rows: int = self._connection.execute(f"SELECT count(*) FROM {kind}").fetchone()[0]
-        if self.added_by_kind[kind] * 2 >= rows:
-            index.suspend_indexing(self._connection, kind)
-            self._unindexed_kinds.add(kind)
 
     def _is_id_used(self, kind: MemoryKind, row: int) -> bool:
         return self._has_row(f"{kind} WHERE id = ?", row) or self._has_row(

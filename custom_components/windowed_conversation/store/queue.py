@@ -182,8 +182,6 @@ class UpkeepSchedule:
         statistics = store.statistics()
         ended = time.monotonic()
         self._look_at, self._not_before = math.inf, ended + (ended - began) / _MAX_STATISTICS_TIME_SHARE
-        # rows are not indexed if a large number was loaded at once
-        self._may_be_unindexed = statistics.unindexed > 0
         if statistics.unerased and self._erase_at == math.inf:
             self._erase_at = ended + _ERASE_RETRY_SECONDS
         return statistics
