@@ -10,6 +10,7 @@ import json
 from typing import Any
 
 from ..window import Role
+from .encoder import list_types
 from .events import AnswerSchema, Request
 
 _ELEMENTS = frozenset({"additionalProperties", "anyOf", "description", "items", "properties", "required", "type"})
@@ -132,11 +133,11 @@ def _convert(schema: Any, subset: Subset, depth: int) -> Schema:
     if subset.is_closed and "type" not in schema and "anyOf" not in schema:
         raise _InexpressibleError
     converted: Schema = {"type": schema["type"]} if "type" in schema else {}
-    if "object" in _list_types(schema):
+    if "object" in list_types(schema):
         converted |= _convert_object(schema, subset, depth)
     if "anyOf" in schema:
         converted["anyOf"] = [_convert(each, subset, depth + 1) for each in schema["anyOf"]]
-    if "items" in schema or (subset.is_closed and "array" in _list_types(schema)):
+    if "items" in schema or (subset.is_closed and "array" in list_types(schema)):
         converted["items"] = _convert(schema.get("items"), subset, depth + 1)
     return converted | _convert_limits(schema, subset)
 
@@ -174,7 +175,7 @@ def _format_limit(value: Any) -> str:
 def _make_nullable(schema: Schema) -> Schema:
     return {
         **schema,
-        **({"type": list(dict.fromkeys([*_list_types(schema), "null"]))} if "type" in schema else {}),
+        **({"type": list(dict.fromkeys([*list_types(schema), "null"]))} if "type" in schema else {}),
         **({"enum": [*schema["enum"], None]} if "enum" in schema else {}),
         **({"anyOf": [*schema["anyOf"], {"type": "null"}]} if "anyOf" in schema else {}),
     }
@@ -185,8 +186,3 @@ def _iter_schemas(schema: Schema) -> Iterator[Schema]:
     inner = (*schema.get("properties", {}).values(), *schema.get("anyOf", ()), schema.get("items"))
     for each in filter(None, inner):
         yield from _iter_schemas(each)
-
-
-def _list_types(schema: Mapping[str, Any]) -> list[str]:
-    types = schema.get("type", ())
-    return [types] if isinstance(types, str) else list(types)

@@ -121,13 +121,13 @@ def add_items(schema: Any) -> Any:
         **{name: [add_items(each) for each in schema[name]] for name in _SCHEMA_LIST_KEYWORDS if name in schema},
         **{name: add_items(schema[name]) for name in _SINGLE_SCHEMA_KEYWORDS if name in schema},
     }
-    says_nothing = "array" in _list_types(schema) and "items" not in schema
+    says_nothing = "array" in list_types(schema) and "items" not in schema
     return {**schema, **inner, **({"items": {}} if says_nothing else {})}
 
 
 def _merge_branches(branches: Iterable[Any]) -> Schema:
     """Return one schema that accepts every object that at least one branch accepts."""
-    objects = [branch for branch in map(_normalize_branch, branches) if "object" in _list_types(branch)]
+    objects = [branch for branch in map(_normalize_branch, branches) if "object" in list_types(branch)]
     names = dict.fromkeys(name for each in objects for name in each["properties"])
     required = [each.get("required", ()) for each in objects]
     return {
@@ -154,7 +154,8 @@ def _forbids_extra_keys(schema: Schema) -> bool:
     return schema.get("additionalProperties") is False and "patternProperties" not in schema
 
 
-def _list_types(schema: Schema) -> Iterable[str]:
+def list_types(schema: Mapping[str, Any]) -> Collection[str]:
+    """Return the types that a schema names, none if any type is allowed."""
     types = schema.get("type", ())
     return (types,) if isinstance(types, str) else types
 

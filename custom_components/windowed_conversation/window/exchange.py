@@ -16,7 +16,7 @@ INTERRUPTED_CALL = "[Interrupted before the result came: this call may or may no
 INTERRUPTED_ANSWER = "[The answer was interrupted here.]"
 
 _NO_IDS = frozenset[str]()
-_NO_UNCUT_RESULTS: Mapping[int, Message] = MappingProxyType({})
+NO_UNCUT_RESULTS: Mapping[int, Message] = MappingProxyType({})
 
 # An upper bound for residue in any encoding.
 _MAX_CHARS_PER_TOKEN = 16
@@ -81,7 +81,7 @@ class OpenExchange:
         self.round_starts: list[int] = []
         self.stub_end = 0
         # The uncut versions of results that were cut after they had been added, by message index.
-        self.uncut_results = _NO_UNCUT_RESULTS
+        self.uncut_results = NO_UNCUT_RESULTS
         self.call_ids = self._pending_call_ids = self.sources = _NO_IDS
 
     @property

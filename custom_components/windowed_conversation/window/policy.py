@@ -3,11 +3,10 @@
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
-from .messages import is_number
+from .messages import MAX_TOKENS, is_number
 
 type ToolResultMode = Literal["stub", "keep"]
 
-_MAX_TOKENS = 1_000_000_000
 _MAX_TRIM_SHARE = 0.9
 # From simulated prompt caches: the cost of a retained token stops falling at a share of a quarter. At 32,000 tokens, 96
 # % of the input is already cached with a share of 0.15, so a larger share would only forget more.
@@ -114,6 +113,6 @@ class WindowPolicy:
 
     def _check_integer(self, field: str, least: int) -> None:
         value = getattr(self, field)
-        if not is_number(value) or not least <= value <= _MAX_TOKENS or value != int(value):
-            raise ValueError(f"{field} must be a whole number from {least} to {_MAX_TOKENS}, not {value!r}")
+        if not is_number(value) or not least <= value <= MAX_TOKENS or value != int(value):
+            raise ValueError(f"{field} must be a whole number from {least} to {MAX_TOKENS}, not {value!r}")
         object.__setattr__(self, field, int(value))

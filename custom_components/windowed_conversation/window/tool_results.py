@@ -2,9 +2,8 @@
 
 from collections.abc import Mapping
 import re
-from types import MappingProxyType
 
-from .exchange import Exchange
+from .exchange import NO_UNCUT_RESULTS, Exchange
 from .messages import CALL_TAGS, ROLE_TAGS, Message, Role, ToolCall, check_tags, join_tags, to_message, with_content
 from .tokens import TokenCounter, count_message_tokens, dump_arguments
 
@@ -17,7 +16,6 @@ CUT_MARK_PREFIX = "[Cut: these are the first "
 _CUT_MARK_PATTERN = re.compile(rf"\n{re.escape(CUT_MARK_PREFIX)}\d+ of (\d+) characters\.\]\Z")
 _MAX_CUT_MARK_CHARS = 100
 _NO_TOOLS = frozenset[str]()
-_NO_UNCUT_RESULTS: Mapping[int, Message] = MappingProxyType({})
 
 STUB_PREFIX = "[Shortened result of "
 _MAX_QUOTE_CHARS = 100
@@ -54,7 +52,7 @@ def _estimate_cut_chars(length: int, tokens: int, limit: int) -> int:
 def stub_tool_results(
     exchange: Exchange,
     counter: TokenCounter,
-    originals: Mapping[int, Message] = _NO_UNCUT_RESULTS,
+    originals: Mapping[int, Message] = NO_UNCUT_RESULTS,
     live_tools: frozenset[str] = _NO_TOOLS,
     *,
     only_live: bool = False,

@@ -31,8 +31,6 @@ _MAX_MARK_CHARS = 256
 # How many words of a note have to match: a model that repeats a note may change its end.
 _MATCHED_NOTE_WORDS = 4
 
-_NEW_LINE = "\n"
-
 # White space and zero-width characters: an answer that contains nothing else is empty.
 _INVISIBLE_PATTERN = re.compile(r"[\s\u00ad\u200b-\u200f\u2060\ufeff]*")
 
