@@ -68,7 +68,7 @@ def test_the_same_languages_keep_the_index(path) -> None:
 
 def test_another_stemmer_indexes_anew(path, monkeypatch) -> None:
     filled(path, ("en",))
-    monkeypatch.setattr(words, "version", lambda _package: "another")
+    monkeypatch.setattr(words, "_read_stemmer_version", lambda: "another")
 
     memory = Memory(path, ("en",))
 
