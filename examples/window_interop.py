@@ -21,7 +21,7 @@ from window import (
     Window,
     WindowPolicy,
 )
-from window.codecs.fields import CharAllowance, Fields, MalformedData
+from window.codecs.fields import CharAllowance, Fields, MalformedData, decode_json
 from window.codecs.snapshot import build_exchange, dump_metadata, load_eviction_counts, load_metadata, load_tags
 from window.messages import NO_TAGS
 from window.tool_results import prepare_message
@@ -34,6 +34,32 @@ _SYSTEM_ID = "system"
 _ROLES = {role.value: role for role in Role} | {"human": Role.USER, "ai": Role.ASSISTANT, "developer": Role.SYSTEM}
 # The attributes to read from langchain_core's message objects, which are not mappings.
 _MESSAGE_ATTRIBUTES = ("type", "id", "content", "tool_calls", "tool_call_id", "name", "additional_kwargs")
+
+
+class _ForeignFields(Fields):
+    """The fields of an object of another project, whose values may have other types than ours."""
+
+    def get_raw(self, name: str) -> object:
+        """Return the unchecked value of a field, or None if the field is missing."""
+        return self._values.get(name)
+
+    def read_mapping(self, name: str) -> Mapping[str, Any]:
+        """Return a copy of a nested object of JSON values. Numbers that JSON does not define become None."""
+        value = self._values.get(name)
+        if not isinstance(value, Mapping):
+            raise self.build_error(name, "is no object")
+        try:
+            text = self._check_encodable(name, json.dumps(dict(value), ensure_ascii=False))
+            self._allowance.spend(len(text))
+            copy: dict[str, Any] = decode_json(text)
+        except (TypeError, ValueError, RecursionError) as err:
+            raise self.build_error(name, "is no JSON") from err
+        return copy
+
+    def children_of(self, name: str, convert: Callable[[object], object]) -> Iterator[_ForeignFields]:
+        """Yield the fields of each value in a list, which `convert` makes an object."""
+        converted = {name: [convert(value) for value in self._read_list(name)]}
+        yield from _ForeignFields(converted, self.path, self._allowance).children(name)
 
 
 def to_chat_completions(messages: Iterable[Message]) -> list[dict[str, Any]]:
@@ -49,7 +75,7 @@ def from_chat_completions(data: object) -> tuple[Message, ...]:
     """
     if not isinstance(data, list):
         raise MalformedData("the conversation is no list")
-    fields = Fields({"messages": data}, "conversation", CharAllowance())
+    fields = _ForeignFields({"messages": data}, "conversation", CharAllowance())
     tools: dict[str, str] = {}
     messages = []
     for each in fields.children("messages"):
@@ -59,16 +85,18 @@ def from_chat_completions(data: object) -> tuple[Message, ...]:
     return tuple(messages)
 
 
-def _load_content(fields: Fields) -> str:
+def _load_content(fields: _ForeignFields) -> str:
     """Return the text of a message, which is empty if the message has none."""
     content = fields.get_raw("content")
     if content is None or isinstance(content, str):
         return fields.read_optional_text("content") or ""
-    parts = fields.children("content", lambda part: {"type": "text", "text": part} if isinstance(part, str) else part)
+    parts = fields.children_of(
+        "content", lambda part: {"type": "text", "text": part} if isinstance(part, str) else part
+    )
     return "".join(map(_load_text_part, parts))
 
 
-def _load_text_part(fields: Fields) -> str:
+def _load_text_part(fields: _ForeignFields) -> str:
     if fields.read_text("type") != "text":
         raise fields.build_error("type", "is no text")
     text: str = fields.read_text("text")
@@ -94,7 +122,7 @@ def _dump_chat_message(message: Message) -> dict[str, Any]:
     return form
 
 
-def _load_chat_message(fields: Fields, tools: dict[str, str]) -> Message:
+def _load_chat_message(fields: _ForeignFields, tools: dict[str, str]) -> Message:
     role = _ROLE_BY_NAME.get(fields.read_text("role"))
     if role is None:
         raise fields.build_error("role", "is none")
@@ -109,7 +137,7 @@ def _load_chat_message(fields: Fields, tools: dict[str, str]) -> Message:
     )
 
 
-def _load_chat_call(fields: Fields) -> ToolCall:
+def _load_chat_call(fields: _ForeignFields) -> ToolCall:
     function = fields.read_child("function")
     # Some servers send an empty text for a call without arguments.
     arguments = function.read_json_object("arguments") if function.get_raw("arguments") else {}
@@ -156,14 +184,14 @@ def from_langgraph_state(
     has added are counted and tagged now. If the state has no key "window", `conversation_id` is required, and the
     eviction counts start at 0.
     """
-    fields = Fields(state, "state", CharAllowance())
+    fields = _ForeignFields(state, "state", CharAllowance())
     if not fields.has("messages"):
         raise fields.build_error("messages", "is missing")
     beside = fields.read_child("window") if fields.has("window") else None
     if conversation_id is None and beside is None:
         raise fields.build_error("window", "is missing, and so is the conversation's id")
     written_as = beside.read_text("conversation_id") if beside else ""
-    messages = fields.children("messages", _convert_to_mapping)
+    messages = fields.children_of("messages", _convert_to_mapping)
     if beside:
         messages = _filter_messages(messages, f"{written_as}:", frozenset(beside.read_texts("ids")))
     system, exchanges = _load_messages(messages, counter, clock())
@@ -173,7 +201,7 @@ def from_langgraph_state(
     return window
 
 
-def _filter_messages(messages: Iterable[Fields], ours: str, ids: frozenset[str]) -> Iterator[Fields]:
+def _filter_messages(messages: Iterable[_ForeignFields], ours: str, ids: frozenset[str]) -> Iterator[_ForeignFields]:
     """Return the messages that are still in the window, and those that the graph has added.
 
     The window's system message is moved to the front, because LangGraph appends it if there was none before.
@@ -189,7 +217,7 @@ def _filter_messages(messages: Iterable[Fields], ours: str, ids: frozenset[str])
 
 
 def _load_messages(
-    fields: Iterable[Fields], counter: TokenCounter, now: float
+    fields: Iterable[_ForeignFields], counter: TokenCounter, now: float
 ) -> tuple[Message | None, tuple[Exchange, ...]]:
     """Return the system message and the exchanges. Raises `MalformedData` if these do not begin with a user message."""
     system: Message | None = None
@@ -237,7 +265,7 @@ def _dump(message: Message, message_id: str, begun: Exchange | None = None) -> d
     return form | {"additional_kwargs": {_METADATA_KEY: ours}}
 
 
-def _load_message(fields: Fields) -> tuple[Message, frozenset[str], frozenset[str]]:
+def _load_message(fields: _ForeignFields) -> tuple[Message, frozenset[str], frozenset[str]]:
     """Return a message. If it begins an exchange, also return the tags and the sources of the exchange."""
     role = _ROLES.get(fields.read_text("role" if fields.has("role") else "type"))
     if role is None:
@@ -257,5 +285,5 @@ def _load_message(fields: Fields) -> tuple[Message, frozenset[str], frozenset[st
     return replace(message, **load_metadata(ours)), tags, sources
 
 
-def _load_call(fields: Fields) -> ToolCall:
+def _load_call(fields: _ForeignFields) -> ToolCall:
     return ToolCall(fields.read_text("id"), fields.read_text("name"), fields.read_mapping("args"))

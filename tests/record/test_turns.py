@@ -69,7 +69,6 @@ def test_the_next_page_begins_after_the_last_turn(memory, turns) -> None:
     "condition",
     [
         {"since": NOW + 1},
-        {"agent": "a2"},
         {"agents": frozenset({"a2"})},
         {"people": frozenset({"anna"})},
         {"people": frozenset({"anna", "nobody"})},
@@ -109,7 +108,7 @@ def test_only_unknown_speakers_are_listed_where_nobody_is_named(memory, turns) -
 def test_a_name_that_nobody_has_finds_nothing(memory, turns) -> None:
     memory.add(writes(record(1)))
 
-    assert listed(turns, agent="nobody") == []
+    assert listed(turns, agents=frozenset({"nobody"})) == []
 
 
 def test_a_list_is_bounded(memory, turns) -> None:

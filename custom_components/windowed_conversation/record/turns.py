@@ -28,7 +28,7 @@ _TOOL_CONDITION = """
 _CONDITION_BY_FIELD = {
     "since": "at >= :since",
     "until": "at <= :until",
-    **{each: f"figures ->> '{each}' = :{each}" for each in ("agent", "route", "outcome", "conversation_id")},
+    **{each: f"figures ->> '{each}' = :{each}" for each in ("route", "outcome", "conversation_id")},
     "people": IN_LIST_CONDITION.format("coalesce(figures ->> 'person', '')", ":people"),
     "agents": IN_LIST_CONDITION.format("figures ->> 'agent'", ":agents"),
     "tool": _TOOL_CONDITION,
@@ -52,7 +52,6 @@ class TurnListQuery(NamedTuple):
 
     since: float = -math.inf
     until: float = math.inf
-    agent: str | None = None
     # The owners whose turns are listed, and None for unknown speakers. Without it, all turns are listed.
     people: frozenset[str | None] | None = None
     route: str | None = None

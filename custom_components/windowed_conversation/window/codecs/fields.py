@@ -1,9 +1,9 @@
 """Reading and validation of fields in untrusted data, with limits on their size, and the errors for invalid data."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 import json
 from math import isfinite
-from typing import Any
+from typing import Any, Self
 
 from ..errors import WindowError
 from ..messages import MAX_TOKENS, is_int_in_range, is_number
@@ -109,17 +109,14 @@ class Fields:
         self._allowance.spend(len(self._check_encodable(name, "".join(values))) + len(values))
         return values
 
-    def read_child(self, name: str) -> Fields:
+    def read_child(self, name: str) -> Self:
         """Return the fields of the object in a field."""
-        return Fields(self._values.get(name), f"{self.path}.{name}", self._allowance)
+        return type(self)(self._values.get(name), f"{self.path}.{name}", self._allowance)
 
-    def children(self, name: str, read: Callable[[object], object] = lambda value: value) -> Iterator[Fields]:
-        """Yield the fields of each object in a list; nothing if the field is missing.
-
-        `read` converts each value of the list into an object.
-        """
+    def children(self, name: str) -> Iterator[Self]:
+        """Yield the fields of each object in a list; nothing if the field is missing."""
         for place, value in enumerate(self._read_list(name)):
-            yield Fields(read(value), f"{self.path}.{name}[{place}]", self._allowance)
+            yield type(self)(value, f"{self.path}.{name}[{place}]", self._allowance)
 
     def read_json(self, name: str) -> Any:
         """Return the decoded value of a field with JSON text. Numbers that JSON does not define become None."""
@@ -132,29 +129,12 @@ class Fields:
             raise self.build_error(name, "is no JSON") from err
         return value
 
-    def read_mapping(self, name: str) -> Mapping[str, Any]:
-        """Return a copy of a nested object of JSON values. Numbers that JSON does not define become None."""
-        value = self._values.get(name)
-        if not isinstance(value, Mapping):
-            raise self.build_error(name, "is no object")
-        try:
-            text = self._check_encodable(name, json.dumps(dict(value), ensure_ascii=False))
-            self._allowance.spend(len(text))
-            copy: dict[str, Any] = decode_json(text)
-        except (TypeError, ValueError, RecursionError) as err:
-            raise self.build_error(name, "is no JSON") from err
-        return copy
-
     def read_json_object(self, name: str) -> dict[str, Any]:
         """Return the decoded object of a field with JSON text."""
         value = self.read_json(name)
         if not isinstance(value, dict):
             raise self.build_error(name, "is no object")
         return value
-
-    def get_raw(self, name: str) -> object:
-        """Return the unchecked value of a field, or None if the field is missing."""
-        return self._values.get(name)
 
     def check_field_names(self, *names: str) -> None:
         """Raise `MalformedData` if the object has any other fields, because their meaning would be lost."""
