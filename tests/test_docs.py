@@ -183,6 +183,8 @@ def test_demo_takes_the_options_that_are_shown(command: str, monkeypatch: pytest
     assert isinstance(demo._parse_arguments(), argparse.Namespace)
 
 
+@pytest.mark.rule("docs-configuration-parameters")
+@pytest.mark.rule("docs-installation-parameters")
 def test_every_option_is_documented_and_every_documented_option_exists() -> None:
     page = DOCS / "options.md"
     of_agents = set.union(*(set(step["data"].values()) for step in AGENT_STEPS))
@@ -208,6 +210,7 @@ def test_default_of_an_option_is_documented(subtests: pytest.Subtests) -> None:
             assert cell.startswith(choices.get(default) or written(default))
 
 
+@pytest.mark.rule("docs-supported-functions")
 @pytest.mark.parametrize(
     ("heading", "sensors"),
     [("Sensors", (*SENSORS, *COST_SENSORS)), ("Memory", MEMORY_SENSORS)],
@@ -240,6 +243,7 @@ def test_every_action_is_documented_and_every_documented_action_exists() -> None
     assert sorted(headings) == sorted(ACTIONS)
 
 
+@pytest.mark.rule("docs-actions")
 def test_fields_and_defaults_of_an_action_are_documented(subtests: pytest.Subtests) -> None:
     for action in ACTIONS:
         with subtests.test(action=str(action)):

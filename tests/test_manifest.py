@@ -87,6 +87,7 @@ def test_there_is_one_integration_and_all_of_it_is_inside() -> None:
     assert not (PACKAGE / "strings.json").exists()
 
 
+@pytest.mark.rule("brands")
 @pytest.mark.parametrize(("name", "size"), [("icon.png", 256), ("icon@2x.png", 512)])
 def test_icon_is_a_square_with_transparency(name: str, size: int) -> None:
     head = (PACKAGE / "brand" / name).read_bytes()[:26]

@@ -13,7 +13,6 @@ from homeassistant.helpers.service import _SERVICES_SCHEMA
 from homeassistant.util.yaml import load_yaml_dict
 import pytest
 
-from custom_components.windowed_conversation import PLATFORMS
 from custom_components.windowed_conversation.agents.actions.conversations import ATTR_CONTENT, CONVERSATION_CONTENTS
 from custom_components.windowed_conversation.agents.actions.turns import TURN_OUTCOMES, TURN_ROUTES
 from custom_components.windowed_conversation.agents.issues import FIXABLE_ISSUES, Issue
@@ -209,6 +208,7 @@ def test_every_issue_has_its_text_and_every_text_its_issue() -> None:
     assert TEXTS["issues"].keys() == created == set(Issue)
 
 
+@pytest.mark.rule("icon-translations")
 def test_every_sensor_has_a_name_and_an_icon() -> None:
     descriptions: tuple[SensorEntityDescription, ...] = (*SENSORS, *COST_SENSORS, *MEMORY_SENSORS)
     sensors = {description.key for description in descriptions}
@@ -259,11 +259,6 @@ def test_field_of_an_action_is_no_key_of_a_target(subtests: pytest.Subtests) -> 
             keys = {*map(str, cv.ENTITY_SERVICE_FIELDS), "exclude"}
 
             assert ACTIONS[action]["fields"].keys() & keys == set()
-
-
-@pytest.mark.parametrize("platform", PLATFORMS)
-def test_platform_says_how_many_updates_run_at_once(platform: Platform) -> None:
-    assert "\nPARALLEL_UPDATES = " in (PACKAGE / f"{platform}.py").read_text()
 
 
 def test_module_is_short(subtests: pytest.Subtests) -> None:

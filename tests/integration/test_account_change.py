@@ -103,6 +103,7 @@ async def test_refused_change_shows_a_key_that_was_typed_and_no_other(
     assert key.description == suggested
 
 
+@pytest.mark.rule("reconfiguration-flow")
 async def test_account_whose_server_is_down_can_be_moved(
     home: HomeAssistant, set_up, unused_tcp_port: int, model_server: ModelServer
 ) -> None:

@@ -87,6 +87,7 @@ async def test_models_of_the_server_are_offered(server_form: Submit, model_serve
     }
 
 
+@pytest.mark.rule("config-flow")
 async def test_account_and_its_first_agent_are_made(server_form: Submit, model_server: ModelServer) -> None:
     await server_form(url=model_server.url, api_key="key")
 
@@ -225,6 +226,7 @@ async def test_wrong_key_is_refused(
     assert (await server_form(url=model_server.url, api_key="right"))["step_id"] == "model"
 
 
+@pytest.mark.rule("test-before-configure")
 async def test_server_in_trouble_is_told_and_the_form_keeps_its_values(
     home: HomeAssistant, row: Row, model_server: ModelServer, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -163,6 +163,7 @@ async def test_conversation_is_forgotten(home: HomeAssistant, entry: MockConfigE
     assert "Ada" not in get_speech(await say("what is my name?"))
 
 
+@pytest.mark.rule("action-exceptions")
 async def test_mistake_is_told(home: HomeAssistant, entry: MockConfigEntry, subtests: pytest.Subtests) -> None:
     mistakes = (
         ("conversation_id", "never begun", "no conversation never begun"),

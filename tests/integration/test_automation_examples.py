@@ -297,6 +297,7 @@ async def test_memory_is_exported_on_sundays(
     assert [line["text"] for line in map(json.loads, lines) if "text" in line] == texts
 
 
+@pytest.mark.rule("docs-examples")
 def test_page_has_ten_automations_and_each_has_a_test() -> None:
     assert len(AUTOMATIONS) >= 10
     assert [alias for alias in AUTOMATIONS if f'"{alias}"' not in TESTED] == []

@@ -177,6 +177,8 @@ async def test_local_commands_work_from_a_start_that_waits_for_no_server(
             assert seconds < 1
 
 
+@pytest.mark.rule("entity-unavailable")
+@pytest.mark.rule("log-when-unavailable")
 @pytest.mark.long
 async def test_server_that_goes_away_later_is_one_line_and_another_when_it_is_back(
     all_agents: AllAgents, away: Away, lines: ReadLogFn

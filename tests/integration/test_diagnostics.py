@@ -140,6 +140,7 @@ SECRETS = {
 }
 
 
+@pytest.mark.rule("diagnostics")
 async def test_no_secret_and_nothing_that_was_said_or_written_is_in_it(
     home: HomeAssistant, set_up: SetUpFn, say: SayFn, download: DownloadFn, model_server: ModelServer
 ) -> None:

@@ -32,6 +32,7 @@ def issues(home: HomeAssistant) -> Callable[[], list[ir.IssueEntry]]:
     return issues
 
 
+@pytest.mark.rule("repair-issues")
 async def test_window_that_one_exchange_overfills_raises_an_issue(set_up: SetUpFn, say: SayFn, issues, figure) -> None:
     entry = await set_up(options=SMALL)
 

@@ -69,6 +69,7 @@ async def test_only_the_refused_account_has_an_issue_and_it_is_the_only_one(
     assert issues(home) == set()
 
 
+@pytest.mark.rule("reauthentication-flow")
 async def test_new_key_is_checked_and_stored_in_that_account(
     home: HomeAssistant, refused: MockConfigEntry, repairs: RepairFlows, say: SayFn
 ) -> None:

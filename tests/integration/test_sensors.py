@@ -135,6 +135,7 @@ def conversations(home: HomeAssistant):
     return conversations
 
 
+@pytest.mark.rule("entity-disabled-by-default")
 async def test_sensors_that_few_people_need_are_disabled_at_first(
     home: HomeAssistant, server_form: Submit, model_server: ModelServer
 ) -> None:

@@ -51,14 +51,14 @@ def count_traces(home: HomeAssistant) -> CountTraces:
     return count_traces
 
 
+@pytest.mark.rule("devices")
 async def test_agent_has_one_device_for_all_of_its_entities(home: HomeAssistant, entry) -> None:
     (subentry_id,) = entry.subentries
     devices = dr.async_entries_for_config_entry(dr.async_get(home), entry.entry_id)
     (device,) = [each for each in devices if each.config_subentry_id == subentry_id]
 
     assert device.identifiers == {(DOMAIN, subentry_id)}
-    assert device.name == "Ada"
-    assert device.model == "scripted"
+    assert (device.name, device.manufacturer, device.model) == ("Ada", "Windowed Conversation", "scripted")
     assert device.entry_type is dr.DeviceEntryType.SERVICE
     entities = [each for each in er.async_get(home).entities.values() if each.config_subentry_id == subentry_id]
     assert {entity.device_id for entity in entities} == {device.id}
@@ -97,6 +97,7 @@ IMPOSSIBLE_SETTINGS: list[tuple[dict[str, Any], dict[str, Any]]] = [
 ]
 
 
+@pytest.mark.rule("test-before-setup")
 async def test_impossible_settings_are_told(set_up: SetUpFn, subtests: pytest.Subtests) -> None:
     for options, agent in IMPOSSIBLE_SETTINGS:
         with subtests.test(options=options, agent=agent):
@@ -107,6 +108,7 @@ async def test_impossible_settings_are_told(set_up: SetUpFn, subtests: pytest.Su
             assert entry.reason == "The settings of Ada are invalid"
 
 
+@pytest.mark.rule("config-entry-unloading")
 async def test_unloaded_agent_is_unavailable(home: HomeAssistant, entry) -> None:
     assert await home.config_entries.async_unload(entry.entry_id)
 
@@ -137,6 +139,8 @@ async def test_renamed_agent_is_renamed_everywhere(home: HomeAssistant, entry) -
     assert get_state(home, "sensor.ada_last_conversation_tokens").name == "Grace Last conversation tokens"
 
 
+@pytest.mark.rule("dynamic-devices")
+@pytest.mark.rule("stale-devices")
 async def test_removed_agent_leaves_nothing_behind(
     home: HomeAssistant, set_up: SetUpFn, say: SayFn, count_traces: CountTraces
 ) -> None:

@@ -64,6 +64,7 @@ async def test_only_the_key_changes_when_another_is_asked_for(
             assert entry.data == kind.account(model_server, "new")
 
 
+@pytest.mark.rule("test-before-setup")
 async def test_key_that_is_refused_at_set_up_is_asked_for_again(
     home: HomeAssistant, row: Row, set_up: SetUpFn, model_server: ModelServer
 ) -> None:
