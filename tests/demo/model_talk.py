@@ -39,14 +39,6 @@ class Heard:
     def calls(self) -> list[Any]:
         return [call for delta in self.deltas for call in delta.tool_calls or ()]
 
-    @property
-    def finish_reasons(self) -> list[str]:
-        return [choice.finish_reason for chunk in self.chunks for choice in chunk.choices if choice.finish_reason]
-
-    @property
-    def usages(self) -> list[Any]:
-        return [chunk.usage for chunk in self.chunks if chunk.usage]
-
 
 type Ask = Callable[..., Awaitable[Heard]]
 

@@ -68,10 +68,6 @@ def user(*blocks):
     return {"role": "user", "content": list(blocks)}
 
 
-def make_minimum(tokens):
-    return {"clear_at_least": {"type": "input_tokens", "value": tokens}}
-
-
 async def test_every_event_is_of_a_type_that_the_sdk_knows(ask):
     for event in await ask(THINK_THEN_SWITCH, thinking=THINKING):
         type(event).model_validate(event.model_dump(by_alias=True))
@@ -138,27 +134,3 @@ async def test_another_choice_of_tools_misses_the_cache_of_the_messages(ask):
     _, written, read = await usage_of(ask, marked, system=system, tool_choice={"type": "none"})
     assert written == pytest.approx(whole / 2, rel=0.1)
     assert read == pytest.approx(whole / 2, rel=0.1)
-
-
-@pytest.mark.parametrize(
-    ("when", "cleared"),
-    [
-        ({"trigger": {"type": "input_tokens", "value": 10}}, [1]),
-        ({"trigger": {"type": "tool_uses", "value": 1}, **make_minimum(0)}, [1]),
-        ({"trigger": {"type": "tool_uses", "value": 2}, **make_minimum(0)}, []),
-        ({"trigger": {"type": "tool_uses", "value": 1}, **make_minimum(1000)}, []),
-    ],
-    ids=["input_tokens", "calls", "too_few_calls", "too_little_saved"],
-)
-async def test_old_tool_results_are_cleared_from_a_size_on_and_where_it_saves_enough(client, when, cleared):
-    content = await whole(client, THINK_THEN_SWITCH)
-    edit = {"type": "clear_tool_uses_20250919", "keep": {"type": "tool_uses", "value": 1}, **when}
-    answer = await client.beta.messages.create(
-        model="scripted",
-        max_tokens=2000,
-        messages=replay(THINK_THEN_SWITCH, content),
-        tools=TOOLS,
-        betas=["context-management-2025-06-27"],
-        context_management={"edits": [edit]},
-    )
-    assert [each.cleared_tool_uses for each in answer.context_management.applied_edits] == cleared
