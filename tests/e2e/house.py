@@ -11,7 +11,7 @@ import re
 from typing import Any
 
 from custom_components.windowed_conversation.turn.context import TRIMMED_NOTE
-from demo.client import Client, Json
+from demo.client import Client
 from demo.home_assistant import HomeAssistantProcess
 from demo.model_server import ModelServer
 from demo.setup_agent import DOMAIN, Account, change_agent, change_options, find_account, remove_account
@@ -81,11 +81,6 @@ class House:
     async def sensor(self, key: str) -> str:
         """Return the state of the agent's sensor with this key, such as "window_tokens"."""
         return await self.get_state(self.sensors[key])
-
-    async def get_sensor_attributes(self, key: str) -> Json:
-        """Return the attributes of the agent's sensor with this key."""
-        found: Json = (await self.client.get(f"/api/states/{self.sensors[key]}"))["attributes"]
-        return found
 
     async def wait_for_sensor(self, key: str, is_right: Callable[[str], bool]) -> str:
         """Return the sensor's state once `is_right` accepts it. Raises TimeoutError with the last state."""

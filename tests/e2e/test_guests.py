@@ -1,9 +1,6 @@
-"""Tests for concurrent turns of one conversation: Home Assistant gives only one at a time access to the chat log."""
-
-import asyncio
+"""Tests for a guest, a user who is not an administrator: conversations of others, and the tools of the home."""
 
 from demo.client import Client, log_in_or_onboard
-from tests.e2e.house import wait_for
 
 
 def get_speech(answer: dict) -> str:
@@ -17,27 +14,6 @@ async def send_text(client: Client, agent_id: str, text: str, conversation_id: s
         "conversation/process", text=text, agent_id=agent_id, conversation_id=conversation_id
     )
     return get_speech(answer)
-
-
-async def test_automations_that_speak_at_once_are_answered_one_after_the_other(house):
-    agent = house.account.agent_id
-    said = [f"consider that locker {number} is blue" for number in range(5)]
-    await asyncio.gather(*(send_text(house.client, agent, text, "at once") for text in said))
-
-    asked = [request.body["messages"][-1]["content"] for request in house.model.requests]
-    assert [text for text in said if any(text in content for content in asked)] == said
-    assert [len(request.body["messages"]) for request in house.model.requests] == [2, 4, 6, 8, 10]
-    assert [request.violations for request in house.model.requests] == [[]] * 5
-
-
-async def test_automation_waits_for_a_person_who_is_being_answered(house):
-    person = asyncio.create_task(house.say("tell me a story in 60 words", "with a person"))
-    await wait_for(lambda: asyncio.sleep(0, house.model.open_streams), lambda streams: streams > 0)
-    answer = await send_text(house.client, house.account.agent_id, "my name is Ada", "with a person")
-
-    assert (await person).error == ""
-    assert answer == "Nice to meet you, Ada."
-    assert (await house.say("what is my name?", "with a person")).speech == "Your name is Ada."
 
 
 async def guest_of(house, name: str) -> Client:
