@@ -60,7 +60,6 @@ _HOUSE = {
     "context_tokens": 16_000,
     "max_answer_tokens": 400,
     "scope": "user",
-    "excluded_tags": ["noise"],
     "images": True,
     "turn_timeout": 240,
 }

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import {
-  chooseExclusion,
+  chooseEviction,
   parseExport,
 } from "../../custom_components/windowed_conversation/frontend/conversation_actions.js";
 import { renderExchanges, view } from "../../custom_components/windowed_conversation/frontend/conversation_view.js";
@@ -57,7 +57,6 @@ const EXCHANGE = {
   is_summary: false,
   is_incomplete: false,
   is_pinned: false,
-  is_excluded: false,
 };
 const OPENED = /** @type {any} */ ({
   ...KITCHEN,
@@ -212,19 +211,15 @@ test("an exchange that is opened shows all of its messages", () => {
   assert.ok(text.includes("<script>") && text.includes("conversation.tool HassTurnOn"));
 });
 
-test("an exchange is excluded by the first tag that the agent excludes", () => {
-  assert.deepEqual(chooseExclusion({ is_excluded: false, tags: [] }, ["route:local", "secret"]).add, ["secret"]);
+test("an exchange is evicted first by a tag", () => {
+  assert.deepEqual(chooseEviction({ tags: [] }), { key: "evict_first", add: ["ephemeral"], remove: [] });
 });
 
-test("an excluded exchange is included by removing its excluded tags", () => {
-  assert.deepEqual(chooseExclusion({ is_excluded: true, tags: ["secret", "other"] }, ["secret"]).remove, ["secret"]);
-});
-
-test("an agent without excluded tags can only evict an exchange first", () => {
-  assert.deepEqual(chooseExclusion({ is_excluded: false, tags: [] }, []), {
-    key: "evict_first",
-    add: ["ephemeral"],
-    remove: [],
+test("an exchange that leaves first is evicted in order by removing its tag", () => {
+  assert.deepEqual(chooseEviction({ tags: ["ephemeral"] }), {
+    key: "evict_in_order",
+    add: [],
+    remove: ["ephemeral"],
   });
 });
 

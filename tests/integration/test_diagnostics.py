@@ -12,7 +12,6 @@ from pytest_homeassistant_custom_component.components.diagnostics import get_dia
 from pytest_homeassistant_custom_component.typing import ClientSessionGenerator
 
 from custom_components.windowed_conversation.const import (
-    CONF_EXCLUDED_TAGS,
     CONF_HISTORY_TOKENS,
     CONF_PROVIDER,
     CONF_ROUTING,
@@ -149,7 +148,7 @@ async def test_no_secret_and_nothing_that_was_said_or_written_is_in_it(
         CONF_URL: f"http://{SECRETS['user']}:{SECRETS['password']}@{host}",
         CONF_API_KEY: SECRETS["key"],
     }
-    agent = {CONF_PROMPT: f"Like {SECRETS['prompt']}s.", CONF_EXCLUDED_TAGS: [SECRETS["tag"]]}
+    agent = {CONF_PROMPT: f"Like {SECRETS['prompt']}s."}
     entry = await set_up(account=account, **agent)
     home.config_entries.async_update_entry(entry, title=SECRETS["name"])
     await home.async_block_till_done()

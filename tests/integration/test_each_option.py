@@ -52,7 +52,6 @@ _TEXTS: dict[str, Any] = {
     "prompt": "Be brief.",
     "llm_hass_api": [],
     "fallback_agents": ["conversation.home_assistant"],
-    "excluded_tags": ["route:local"],
     CONF_DEVICE_OWNERS: [],
     CONF_FILLER_SENTENCE: "Just a second.",
     CONF_CONTEXT_TOKENS: 50_000,

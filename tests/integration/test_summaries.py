@@ -212,20 +212,6 @@ async def test_local_turn_sends_nothing(say: SayFn, agent: Agent, model_server: 
     await until(lambda: count_summaries(agent) == 1)
 
 
-async def test_what_is_excluded_is_not_sent_for_a_summary(
-    set_up: SetUpFn, say: SayFn, get_agent, model_server: ModelServer
-) -> None:
-    agent = get_agent(await set_up(options=SMALL, excluded_tags=["route:local"]))
-    await say("turn on kitchen light")
-    await say("my name is Ada")
-    while not count_trims(agent):
-        await say(STORY)
-    await until(lambda: count_summaries(agent) == 1)
-
-    assert "my name is Ada" in str(asked_for(model_server)[0])
-    assert "turn on kitchen light" not in str(asked_for(model_server)[0])
-
-
 async def test_summary_ends_with_the_account(
     *, home: HomeAssistant, entry_of_agent: MockConfigEntry, agent: Agent, fill, after, model_server: ModelServer
 ) -> None:

@@ -9,7 +9,6 @@ import pytest
 
 from custom_components.windowed_conversation.bridge.chat_log import get_call_tags
 from custom_components.windowed_conversation.const import (
-    CONF_EXCLUDED_TAGS,
     CONF_HISTORY_TOKENS,
 )
 from custom_components.windowed_conversation.window import Window
@@ -201,14 +200,3 @@ async def test_area_and_domains_that_a_call_names_are_tagged(home: HomeAssistant
 
 async def test_call_that_names_nothing_known_is_not_tagged(home: HomeAssistant) -> None:
     assert get_call_tags(home, {"area": "Atlantis", "domain": 7}) == set()
-
-
-async def test_exchanges_with_a_tag_that_is_excluded_are_kept_and_not_sent(
-    set_up: SetUpFn, say: SayFn, model_server: ModelServer
-) -> None:
-    entry = await set_up(**{CONF_EXCLUDED_TAGS: ["route:local"]})
-    await say("turn on kitchen light")
-    await say("my name is Ada")
-
-    assert [message["role"] for message in model_server.requests[-1].body["messages"]] == ["system", "user"]
-    assert window_of(entry).stats().exchange_count == 2

@@ -155,14 +155,6 @@ async def test_context_is_made_again_when_results_have_left_less_room_for_it(
     assert first > second
 
 
-async def test_excluded_exchanges_are_not_taken_for_sent(take: Take, asked: Question, source: Source) -> None:
-    await take("turn on the light", asked=asked)
-
-    await take("hello", asked=replace(asked, excluded_tags=frozenset({"route:model"})))
-
-    assert source.calls[-1][0] == []
-
-
 budgets = st.builds(
     Budget,
     st.integers(1, 20_000).map(WindowPolicy),

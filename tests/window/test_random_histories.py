@@ -198,7 +198,7 @@ class WindowMachine(RuleBasedStateMachine):
     @precondition(has_closed_exchanges)
     @rule(text=long_texts, keep=st.integers(1, 3))
     def summarize_older_exchanges(self, text: str, keep: int) -> None:
-        passage = build_older_summary_input(None, self.window.exchanges(), keep, frozenset())
+        passage = build_older_summary_input(None, self.window.exchanges(), keep)
         self._summarize(passage or SummaryInput(), text)
 
     def _summarize(self, passage: SummaryInput, text: str) -> None:

@@ -30,7 +30,6 @@ from .histories import (
 )
 
 POLICY = WindowPolicy(1000, 0.25, summarize=True)
-NO_TAGS: frozenset[str] = frozenset()
 
 
 class CountedNumber(int):
@@ -91,7 +90,7 @@ def test_what_was_dropped_begins_like_the_last_request(
     last: list[tuple[object, ...]] = []
     for _ in steps(window, history):
         passage = window.pending_summary
-        head = said(passage.sent_messages(NO_TAGS)) if passage else []
+        head = said(passage.messages) if passage else []
         assert head[: len(last)] == last[: len(head)]
         window.record_summary_failure(passage or SummaryInput())
         window.record_summary_failure(passage or SummaryInput())
@@ -174,7 +173,7 @@ def test_protected_exchange_stays_and_is_part_of_the_request() -> None:
         say(window, "more")
 
     assert "the alarm code" not in questions(dropped(window))
-    assert said(dropped(window).sent_messages(NO_TAGS))[2][1] == "the alarm code"
+    assert said(dropped(window).messages)[2][1] == "the alarm code"
     window.insert_summary(dropped(window), "Ada said something")
     assert "the alarm code" in [message.content for message in window.messages()]
 
@@ -186,17 +185,6 @@ def test_ephemeral_exchanges_are_not_held() -> None:
 
     assert window.stats().trims > 0
     assert window.pending_summary is None
-
-
-def test_excluded_exchanges_are_not_shown() -> None:
-    window = create_window(POLICY, "system")
-    say(window, "turn on the light", tags=("route:local",))
-    while window.pending_summary is None:
-        say(window, "more")
-
-    contents = [message.content for message in dropped(window).sent_messages(frozenset({"route:local"}))]
-    assert "turn on the light" not in contents
-    assert contents[:2] == ["system", "more"]
 
 
 def test_summary_that_had_to_go_is_part_of_the_next_one() -> None:
@@ -244,18 +232,18 @@ def test_passage_is_dropped_after_the_second_failure() -> None:
     assert window.messages() == before
 
 
-def test_older_passage_is_all_but_the_newest_protected_and_excluded_ones() -> None:
+def test_older_passage_is_all_but_the_newest_and_protected_ones() -> None:
     window = create_window(WindowPolicy())
-    for text, tags in (("a", ()), ("b", ("important",)), ("c", ("route:local",)), ("d", ()), ("e", ()), ("f", ())):
+    for text, tags in (("a", ()), ("b", ("important",)), ("c", ()), ("d", ()), ("e", ()), ("f", ())):
         say(window, text, tags=tags)
 
-    passage = build_older_summary_input(None, window.exchanges(), 2, frozenset({"route:local"}))
+    passage = build_older_summary_input(None, window.exchanges(), 2)
     assert passage is not None
     window.insert_summary(passage, "Ada spelled")
 
     asked = [message.content for message in window.messages() if message.role == "user"]
-    assert asked == ["b", "c", "e", QUESTION, "f"]
-    assert window.stats().evicted_exchanges == 2
+    assert asked == ["b", "e", QUESTION, "f"]
+    assert window.stats().evicted_exchanges == 3
     assert window.stats().trims == 1
 
 
@@ -265,7 +253,7 @@ def test_summary_of_an_older_passage_replaces_the_earlier_one() -> None:
     for _ in range(5):
         for _ in range(10):
             say(window, "hello")
-        passage = build_older_summary_input(None, window.exchanges(), 2, NO_TAGS)
+        passage = build_older_summary_input(None, window.exchanges(), 2)
         assert passage is not None
         window.insert_summary(passage, "x" * 400)
         sizes.append(window.stats().current_tokens)
@@ -282,7 +270,7 @@ def test_outdated_summary_leaves_with_an_older_passage() -> None:
     for _ in range(3):
         say(window, "even more", 10)
 
-    passage = build_older_summary_input(None, window.exchanges(), 2, NO_TAGS)
+    passage = build_older_summary_input(None, window.exchanges(), 2)
     assert passage is not None
     window.insert_summary(passage, "Ada asked a lot")
 
@@ -296,7 +284,7 @@ def test_ephemeral_exchanges_leave_with_an_older_passage() -> None:
     for text, tags in (("a", ()), ("b", ("ephemeral",)), ("c", ()), ("d", ("ephemeral",)), ("e", ()), ("f", ())):
         say(window, text, tags=tags)
 
-    passage = build_older_summary_input(None, window.exchanges(), 2, NO_TAGS)
+    passage = build_older_summary_input(None, window.exchanges(), 2)
     assert passage is not None
     window.insert_summary(passage, "Ada spelled")
 
@@ -309,7 +297,7 @@ def test_numbers_of_many_exchanges_are_compared_once() -> None:
         say(window, "hello")
 
     build_older_summary_input(
-        None, tuple(each.with_number(CountedNumber(each.number)) for each in window.exchanges()), 1, NO_TAGS
+        None, tuple(each.with_number(CountedNumber(each.number)) for each in window.exchanges()), 1
     )
 
     assert 0 < CountedNumber.compared < 500

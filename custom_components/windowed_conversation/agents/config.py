@@ -74,7 +74,6 @@ class AgentConfig:
     llm_apis: tuple[str, ...]
     policy: WindowPolicy
     # Exchanges with one of these tags stay in the window but are not sent.
-    excluded_tags: frozenset[str]
     context_placement: ContextPlacement
     exact_counting: bool
     # The context size that the user entered.
@@ -112,7 +111,6 @@ class AgentConfig:
             # our agents have their own tools for the same memory
             llm_apis=tuple(api for api in data.get(CONF_LLM_HASS_API, ()) if api != MEMORY_API_ID),
             policy=_parse_window_policy(entry, data),
-            excluded_tags=frozenset(data.get(const.CONF_EXCLUDED_TAGS, ())),
             context_placement=ContextPlacement(data.get(const.CONF_CONTEXT_PLACEMENT, DEFAULT_CONTEXT_PLACEMENT)),
             exact_counting=bool(data.get(const.CONF_EXACT_COUNTING, DEFAULT_EXACT_COUNTING)),
             context_tokens=int(data[const.CONF_CONTEXT_TOKENS]) if const.CONF_CONTEXT_TOKENS in data else None,

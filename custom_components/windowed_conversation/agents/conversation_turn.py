@@ -148,7 +148,7 @@ async def async_build_inputless_question(agent: Agent, llm_context: llm.LLMConte
     """
     assert agent.model is not None
     model, api = agent.model, await _async_get_inputless_tools(agent, llm_context)
-    return Question(model, "", "", agent.tool_schemas.convert_tools(api), "", excluded_tags=agent.config.excluded_tags)
+    return Question(model, "", "", agent.tool_schemas.convert_tools(api), "")
 
 
 async def async_weigh_request(agent: Agent, llm_context: llm.LLMContext) -> RequestWeight | None:
@@ -229,7 +229,6 @@ async def async_build_question(turn: ConversationTurn) -> Question:
         stamp_prefix="" if in_system else stamp.format_prefix(),
         tools=tools,
         empty_answer_phrase=await async_get_done_phrase(hass, user_input.language),
-        excluded_tags=config.excluded_tags,
         is_spoken=user_input.satellite_id is not None,
         default_agent=_build_default_agent(turn),
         fallback_agents=tuple([add_token_sizes(each) if isinstance(each, Model) else each for each in fallback]),

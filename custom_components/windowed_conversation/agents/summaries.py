@@ -75,15 +75,15 @@ def is_summary_due(agent: Agent, window: Window, outcome: Turn) -> bool:
         return False
     policy, exchanges = window.policy, window.exchanges()
     has_room = exchanges[-1].tokens + policy.summary_tokens <= policy.history_tokens
-    return has_room and bool(passage.earlier_summary or passage.selected(agent.config.excluded_tags))
+    return has_room and bool(passage.earlier_summary or passage.exchanges)
 
 
-def build_summary_input(window: Window, keep: int, excluded_tags: frozenset[str]) -> SummaryInput | None:
+def build_summary_input(window: Window, keep: int) -> SummaryInput | None:
     """Return the input for a summary of all but the newest `keep` exchanges, or None if there is nothing to summarize.
 
     The input includes exchanges that earlier trims have evicted.
     """
-    older = build_older_summary_input(_find_system_message(window), window.exchanges(), keep, excluded_tags)
+    older = build_older_summary_input(_find_system_message(window), window.exchanges(), keep)
     return join_summary_inputs(window.pending_summary, older, window.policy.history_tokens)
 
 
@@ -187,11 +187,11 @@ class Summarizer:
         """
         agent, policy, limits = self.agent, self.window.policy, self.agent.config.limits
         exchanges = self.window.exchanges()
-        messages = collect_compaction_messages(passage, exchanges, question.excluded_tags)
+        messages = collect_compaction_messages(passage, exchanges)
         native = await ask_for_compaction(question, messages, agent.counter, limits, attempts.append)
         worthwhile = _MAX_COMPACTED_SHARE * count_replaced_tokens(passage, exchanges)
         if native is not None and native.tokens <= min(policy.compaction_tokens, worthwhile):
-            return format_plain_summary(passage, question.excluded_tags, policy, agent.counter), native
+            return format_plain_summary(passage, policy, agent.counter), native
 
         def on_attempt(each: Attempt) -> None:
             attempts.append(each)
@@ -213,7 +213,7 @@ async def _async_store_summary(agent: Agent, key: str, passage: SummaryInput, te
         return
     window = WindowKey.parse(key)
     person = await async_find_person(agent.hass, window.user)
-    shown = [each for each in passage.selected(agent.config.excluded_tags) if each.messages[0].content != QUESTION]
+    shown = [each for each in passage.exchanges if each.messages[0].content != QUESTION]
     languages = {language, agent.hass.config.language}
     for each in languages:
         await async_load_sentences(agent.hass, each)

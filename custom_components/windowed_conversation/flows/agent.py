@@ -68,7 +68,6 @@ from .fields import (
     async_set_limit_errors,
     build_choice,
     choose_agent_name,
-    dropdown,
     flatten_sections,
     get_model_field,
     has_deployments,
@@ -89,9 +88,6 @@ _NEW_AGENT_SETTINGS: dict[str, Any] = {
     CONF_LLM_HASS_API: [llm.LLM_API_ASSIST],
     const.CONF_ROUTING: DEFAULT_ROUTING,
 }
-
-# Tags that people may want to exclude. The user can type any other tag.
-_SUGGESTED_TAGS = ["route:local", "tool_call"]
 
 # The section of the form. The stored data of an agent has no sections.
 _ADVANCED_SECTION = "advanced"
@@ -360,13 +356,12 @@ def _build_sections(account: Mapping[str, Any], images: FormFields) -> dict[str,
     record = build_choice(const.CONF_RECORD, const.RecordLevel, DEFAULT_RECORD)
     if account[const.CONF_PROVIDER] == const.PROVIDER_NONE:
         return {_ADVANCED_SECTION: scope | record}
-    excluded = {probatio.Optional(const.CONF_EXCLUDED_TAGS, default=list): dropdown(_SUGGESTED_TAGS, multiple=True)}
     placement = build_choice(const.CONF_CONTEXT_PLACEMENT, ContextPlacement, DEFAULT_CONTEXT_PLACEMENT)
     states = switch_field(const.CONF_STATES, default=DEFAULT_STATES)
     turn_timeout = number_field(
         const.CONF_TURN_TIMEOUT, 1, 600, UnitOfTime.SECONDS, default=DEFAULT_LIMITS.turn_timeout
     )
-    fields = _build_model_fields(account) | scope | excluded | placement | states | images
+    fields = _build_model_fields(account) | scope | placement | states | images
     return {_ADVANCED_SECTION: fields | turn_timeout | record}
 
 

@@ -179,10 +179,10 @@ def switch_field(name: str, *, default: bool) -> FormFields:
     return {probatio.Required(name, default=default): BooleanSelector()}
 
 
-def dropdown(options: list[str], *, multiple: bool = False) -> SelectSelector:
+def dropdown(options: list[str]) -> SelectSelector:
     """Return a dropdown of names that also accepts other names."""
     mode = SelectSelectorMode.DROPDOWN
-    return SelectSelector(SelectSelectorConfig(options=options, multiple=multiple, custom_value=True, mode=mode))
+    return SelectSelector(SelectSelectorConfig(options=options, custom_value=True, mode=mode))
 
 
 def has_deployments(account: Mapping[str, Any]) -> bool:

@@ -20,18 +20,11 @@ const REVOKE_DELAY = 10_000;
 const MALFORMED = { translation_domain: "windowed_conversation", translation_key: "import_malformed" };
 
 /**
- * Return the change of tags that excludes an exchange or includes it again.
+ * Return the change of tags that makes an exchange leave the window first, or in order again.
  *
- * An agent without excluded tags sends all exchanges. For such an agent, the tag only makes the exchange leave first.
- *
- * @param {Pick<Exchange, "is_excluded" | "tags">} exchange
- * @param {string[]} excludedTags
+ * @param {Pick<Exchange, "tags">} exchange
  */
-export function chooseExclusion({ is_excluded, tags }, excludedTags) {
-  // A tag with a colon is automatic, and nobody can set it.
-  const tag = excludedTags.find((each) => !each.includes(":"));
-  if (is_excluded) return { key: "include", add: [], remove: excludedTags.filter((each) => tags.includes(each)) };
-  if (tag) return { key: "exclude", add: [tag], remove: [] };
+export function chooseEviction({ tags }) {
   return tags.includes(EPHEMERAL)
     ? { key: "evict_in_order", add: [], remove: [EPHEMERAL] }
     : { key: "evict_first", add: [EPHEMERAL], remove: [] };

@@ -3,7 +3,7 @@
  */
 
 import { renderBar } from "./bar.js";
-import { chooseExclusion, download, forget, fork, importFile, summarize, tag } from "./conversation_actions.js";
+import { chooseEviction, download, forget, fork, importFile, summarize, tag } from "./conversation_actions.js";
 import {
   chooseConversation,
   countRemoved,
@@ -348,12 +348,7 @@ function renderExchange(context, state, opened, exchange, isLeaving, messages) {
  * @param {boolean} isLeaving
  */
 function renderChips({ t }, exchange, isLeaving) {
-  const flags = [
-    isLeaving && "leaves",
-    exchange.is_incomplete && "incomplete",
-    exchange.is_pinned && "pinned",
-    exchange.is_excluded && "excluded",
-  ];
+  const flags = [isLeaving && "leaves", exchange.is_incomplete && "incomplete", exchange.is_pinned && "pinned"];
   const chips = [
     ...flags.filter((flag) => flag !== false).map((flag) => t(`conversation.${flag}`)),
     ...exchange.tools,
@@ -373,11 +368,10 @@ function renderChips({ t }, exchange, isLeaving) {
  * @param {Exchange} exchange
  */
 function renderTagButtons(context, opened, exchange) {
-  const agent = context.overview.agents.find(({ entity_id }) => entity_id === opened.entity_id);
   const pin = exchange.is_pinned
     ? { key: "unpin", add: [], remove: [IMPORTANT] }
     : { key: "pin", add: [IMPORTANT], remove: [] };
-  return [pin, chooseExclusion(exchange, agent?.excluded_tags ?? [])].map((change, index) =>
+  return [pin, chooseEviction(exchange)].map((change, index) =>
     h(
       "button",
       { key: `tag-${index}`, type: "button", onclick: () => tag(context, opened, exchange, change) },

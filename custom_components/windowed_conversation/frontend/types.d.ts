@@ -38,7 +38,6 @@ export interface Agent {
   memory_days: number | null;
   record: string;
   persistence: string;
-  excluded_tags: string[];
 }
 
 export interface Overview {
@@ -158,7 +157,6 @@ export interface Exchange {
   is_summary: boolean;
   is_incomplete: boolean;
   is_pinned: boolean;
-  is_excluded: boolean;
 }
 
 export interface Conversation extends Row {

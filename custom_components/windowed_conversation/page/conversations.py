@@ -84,7 +84,6 @@ def _format_agent(entity_id: str, agent: Agent) -> JsonObjectType:
         "record": str(config.record),
         "persistence": str(config.persistence),
         "window_tokens": config.policy.history_tokens,
-        "excluded_tags": [*sorted(config.excluded_tags)],
     }
 
 
@@ -119,7 +118,7 @@ async def async_read_conversation(call: ServiceCall) -> ServiceResponse:
         "weight": None if weight is None else asdict(weight),
         "leaves_first": list(window.find_next_evictions()),
         "exchanges": [
-            _format_exchange(exchange, len(exchanges) - place, agent.config.excluded_tags)
+            _format_exchange(exchange, len(exchanges) - place)
             for place, exchange in enumerate(exchanges)
             if after is None or exchange.number > after
         ],
@@ -193,7 +192,7 @@ def _find_live_tokens(agent: Agent, conversation: str) -> int | None:
     return next((each.live_tokens for each in recent if each.record["conversation_id"] == conversation), None)
 
 
-def _format_exchange(exchange: Exchange, back: int, excluded: frozenset[str]) -> JsonObjectType:
+def _format_exchange(exchange: Exchange, back: int) -> JsonObjectType:
     """Return an exchange with excerpts of its text. `back` is its number, counted backwards from the newest one."""
     messages, has_summary = exchange.messages, is_summary(exchange)
     said = "" if has_summary else extract_user_text(messages[0].content)
@@ -214,7 +213,6 @@ def _format_exchange(exchange: Exchange, back: int, excluded: frozenset[str]) ->
         "is_summary": has_summary,
         "is_incomplete": INCOMPLETE_TAG in exchange.tags,
         "is_pinned": IMPORTANT in exchange.tags,
-        "is_excluded": not excluded.isdisjoint(exchange.tags),
     }
 
 

@@ -16,7 +16,7 @@ from ..providers import (
     calculate_reasoning_tokens,
     count_messages_tokens,
 )
-from ..window import Exchange, Message, Window
+from ..window import Exchange, Message
 from .context import NO_LIVE_CONTEXT, LiveContext
 from .limits import Budget, Pause, apply_context_size, calculate_answer_limit
 from .model_size import ContextSizeTracker
@@ -121,8 +121,6 @@ class Question:
     tools: tuple[ToolSchema, ...]
     # The answer if tools ran and the model returned no text.
     empty_answer_phrase: str
-    # Exchanges with one of these tags are not sent.
-    excluded_tags: frozenset[str] = frozenset()
     # See `Request`.
     is_background: bool = False
     is_spoken: bool = False
@@ -133,10 +131,6 @@ class Question:
     default_agent: FallbackAgent | None = None
     # Returns the live context for a request that sends the given closed exchanges, within the given number of tokens.
     build_live_context: Callable[[Sequence[Exchange], int], LiveContext] = lambda exchanges, limit: NO_LIVE_CONTEXT
-
-    def get_sent_exchanges(self, window: Window) -> list[Exchange]:
-        """Return the closed exchanges of the window that have no excluded tag."""
-        return [each for each in window.exchanges() if self.excluded_tags.isdisjoint(each.tags)]
 
     def build_request(
         self,

@@ -242,9 +242,9 @@ def _build_request(turn: Turn, question: Question, *, may_call: bool) -> Request
         tokens = sum([count_attachment_tokens(each) for each in (*turn.files, *turn.pictures.values()) if each])
         budget = replace(budget, schema_tokens=budget.schema_tokens + tokens)
     sent = (
-        _select_fitting_exchanges(window, question, budget)
+        _select_fitting_exchanges(window, budget)
         if _sends_partial_window(turn, question)
-        else _trim_history(turn, question, budget)
+        else _trim_history(turn, budget)
     )
     live = _get_live_context(turn, question, budget, sent)
     all_messages, closed = window.messages(), window.exchanges()
@@ -306,22 +306,22 @@ def _sends_partial_window(turn: Turn, question: Question) -> bool:
     return bool(turn.failures) or question.model.budget.max_sent_tokens is not None
 
 
-def _trim_history(turn: Turn, question: Question, budget: Budget) -> Sequence[Exchange]:
+def _trim_history(turn: Turn, budget: Budget) -> Sequence[Exchange]:
     """Evict history for which the model has no room. If that is not enough, record the shortfall and send the rest."""
     window = turn.window
     window.set_turn_limit(free_tokens(budget, window.stats().prefix_tokens))
     stats = window.stats()
     turn.shortfall = find_shortfall(budget, stats.prefix_tokens, stats.current_tokens) or turn.shortfall
-    return question.get_sent_exchanges(window)
+    return window.exchanges()
 
 
-def _select_fitting_exchanges(window: Window, question: Question, budget: Budget) -> Sequence[Exchange]:
+def _select_fitting_exchanges(window: Window, budget: Budget) -> Sequence[Exchange]:
     """Return the closed exchanges that fit, without evicting any.
 
     The window belongs to the agent's own model, so another model or a single refusal must not remove history from it.
     """
-    shown = question.get_sent_exchanges(window)
+    closed = window.exchanges()
     limits = (budget.policy.history_tokens, free_tokens(budget, window.stats().prefix_tokens), budget.max_sent_tokens)
     allowed = min(limit for limit in limits if limit is not None)
-    evicted = choose_evictions(shown, allowed - window.open_tokens - sum(each.tokens for each in shown))
-    return [each for each in shown if each.number not in evicted]
+    evicted = choose_evictions(closed, allowed - window.open_tokens - sum(each.tokens for each in closed))
+    return [each for each in closed if each.number not in evicted]

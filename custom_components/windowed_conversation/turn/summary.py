@@ -66,16 +66,14 @@ _OBJECT_PATTERN = re.compile(r"\{.*\}", re.DOTALL)
 _EARLIER_INSTRUCTION = " Keep what still matters of your earlier summary: {text}"
 
 
-def collect_compaction_messages(
-    passage: SummaryInput, exchanges: Iterable[Exchange], excluded_tags: frozenset[str]
-) -> tuple[Message, ...]:
+def collect_compaction_messages(passage: SummaryInput, exchanges: Iterable[Exchange]) -> tuple[Message, ...]:
     """Return a passage's messages followed by those of the current summary, if `exchanges` still has one.
 
     This is the order in which they were sent.
     """
     sent = {exchange.number for exchange in passage.exchanges}
     earlier = (exchange for exchange in exchanges if is_summary(exchange) and exchange.number not in sent)
-    return (*passage.sent_messages(excluded_tags), *(message for exchange in earlier for message in exchange.messages))
+    return (*passage.messages, *(message for exchange in earlier for message in exchange.messages))
 
 
 async def ask_for_compaction(
@@ -121,7 +119,7 @@ async def ask_for_summary(
     """
     earlier = _EARLIER_INSTRUCTION.format(text=passage.earlier_summary) if passage.earlier_summary else ""
     instruction = _INSTRUCTION.format(words=int(tokens * _TARGET_SHARE * _WORDS_PER_TOKEN), earlier=earlier)
-    messages = (*passage.sent_messages(question.excluded_tags), Message.user(instruction))
+    messages = (*passage.messages, Message.user(instruction))
     try:
         async with asyncio.timeout(limits.turn_timeout):
             request = _build_request(question, messages, tokens)

@@ -40,14 +40,10 @@ class SummaryInput(NamedTuple):
     # The number of times that summarizing has failed.
     failed_attempts: int = 0
 
-    def selected(self, excluded_tags: frozenset[str]) -> tuple[Exchange, ...]:
-        """Return the exchanges that were sent, which are those without any of the excluded tags."""
-        return tuple(exchange for exchange in self.exchanges if excluded_tags.isdisjoint(exchange.tags))
-
-    def sent_messages(self, excluded_tags: frozenset[str]) -> tuple[Message, ...]:
-        """Return the messages that were sent, without exchanges that have any of the excluded tags."""
-        shown = (exchange.messages for exchange in self.selected(excluded_tags))
-        return (*filter(None, [self.system]), *chain.from_iterable(shown))
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """The system message and those of the exchanges, oldest first."""
+        return (*filter(None, [self.system]), *chain.from_iterable(each.messages for each in self.exchanges))
 
     def without_exchanges(self, numbers: frozenset[int]) -> SummaryInput | None:
         """Return the passage without exchanges that were summarized or dropped, or None if nothing remains."""
@@ -109,17 +105,14 @@ def build_evicted_summary_input(
 
 
 def build_older_summary_input(
-    system: Message | None, exchanges: tuple[Exchange, ...], keep: int, excluded_tags: frozenset[str]
+    system: Message | None, exchanges: tuple[Exchange, ...], keep: int
 ) -> SummaryInput | None:
     """Return the passage before the newest `keep` exchanges, or None if none of them needs a summary.
 
-    Ephemeral exchanges leave with the passage. Protected exchanges are kept, and so are those with a tag in
-    `excluded_tags`, which the model does not see.
+    Ephemeral exchanges leave with the passage. Protected exchanges are kept.
     """
     older = exchanges[: max(0, len(exchanges) - keep)]
-    evicted = [
-        exchange for exchange in older if IMPORTANT not in exchange.tags and excluded_tags.isdisjoint(exchange.tags)
-    ]
+    evicted = [exchange for exchange in older if IMPORTANT not in exchange.tags]
     passage = build_evicted_summary_input(system, older, evicted)
     return passage and passage._replace(numbers=frozenset(exchange.number for exchange in evicted))
 
@@ -147,18 +140,15 @@ def build_summary_changes(exchanges: Iterable[Exchange], last: int, summary: Exc
     return changed
 
 
-def format_plain_summary(
-    passage: SummaryInput, excluded_tags: frozenset[str], policy: WindowPolicy, counter: TokenCounter
-) -> str:
+def format_plain_summary(passage: SummaryInput, policy: WindowPolicy, counter: TokenCounter) -> str:
     """Return the text of a passage and the previous summary, with one line for each message that fits.
 
     Other models get this text if only one model can read the summary itself. User messages take precedence over
     answers, and newer ones over older ones, because a model can answer again. Very long messages are cut, and ephemeral
     exchanges are left out.
     """
-    shown = passage.selected(excluded_tags | _OUTDATED)
-    evicted = [exchange for exchange in shown if exchange.number in passage.numbers]
-    messages = [message for exchange in evicted for message in exchange.messages]
+    replaced = [exchange for exchange in passage.exchanges if exchange.number in passage.numbers]
+    messages = [message for exchange in replaced if EPHEMERAL not in exchange.tags for message in exchange.messages]
     longest, room = policy.summary_tokens, _FILL_SHARE * policy.summary_tokens - counter.count(QUESTION)
     lines = [*passage.earlier_summary.splitlines(), *_iter_message_lines(messages, longest)]
     places = set[int]()

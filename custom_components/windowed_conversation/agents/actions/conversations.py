@@ -122,7 +122,7 @@ async def _async_count_tokens(target: access.ConversationTarget) -> JsonValueTyp
     """Return the token count of a conversation's next request, as counted by its provider and by us."""
     _require_usable_model(target)
     agent, context = target.agent, build_llm_context(target.call)
-    messages = (*target.window.messages(exclude=agent.config.excluded_tags), Message.user(_NEXT_TEXT))
+    messages = (*target.window.messages(), Message.user(_NEXT_TEXT))
     try:
         question = await async_build_inputless_question(agent, context)
         return await fetch_token_count(question, messages, agent.counter, _COUNT_TIMEOUT)
@@ -250,7 +250,7 @@ async def _async_summarize_conversation(call: ServiceCall) -> ServiceResponse:
     summarizer = Summarizer(agent, window, build_llm_context(call), conversation.entity_id)
     if summarizer.is_running:
         raise conversation.build_refusal("window_in_use")
-    passage = build_summary_input(window, max(1, call.data["keep"]), agent.config.excluded_tags)
+    passage = build_summary_input(window, max(1, call.data["keep"]))
     if passage is None:
         raise conversation.build_refusal("nothing_to_summarize")
     try:
