@@ -27,7 +27,7 @@ SHORT_TIMEOUT = {CONF_TURN_TIMEOUT: 1}
 
 
 @pytest.fixture(autouse=True)
-def short_silence(monkeypatch: pytest.MonkeyPatch) -> None:
+def short_idle_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a server be silent for no more than 0.3 seconds."""
     monkeypatch.setattr(limits, "IDLE_TIMEOUT", 0.3)
 

@@ -39,7 +39,7 @@ def wire(request: pytest.FixtureRequest) -> Any:
 
 @pytest.fixture
 def read(wire: Any, http_client: Any, byte_server: ByteServer) -> Read:
-    """Return a function that sends a request, and returns what was heard of its answer."""
+    """Return a function that sends a request, and returns its answer as far as it was heard."""
 
     async def read(request: Request) -> Heard:
         return await Heard().read(wire.connect(byte_server.address, http_client).stream(request))
