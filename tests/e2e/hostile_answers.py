@@ -219,10 +219,6 @@ def make_think_mark_pairs(format_: Format) -> Reply:
     return Reply(lambda: (format_.whole("<think></think>" * (2**18 // 15)),))
 
 
-def small_deltas(format_: Format) -> Reply:
-    return Reply(lambda: _repeat_piece(format_.text("a")))
-
-
 def long_arguments(format_: Format) -> Reply:
     return Reply(lambda: format_.arguments(("x" * (8 * 2**20 - 1) + "}",)))
 

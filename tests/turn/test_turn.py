@@ -1,9 +1,16 @@
-"""Tests for one input from start to end: its route, its exchange in the window, and its outcome."""
+"""Tests for one input from start to end: its route, the model's calls, its exchange in the window, its outcome."""
+
+import asyncio
+from dataclasses import replace
+import json
+from typing import Any
 
 import pytest
 
-from custom_components.windowed_conversation.providers.errors import DeadlineExceeded, ProviderError
+from custom_components.windowed_conversation.providers.errors import BadStream, DeadlineExceeded, ProviderError
+from custom_components.windowed_conversation.providers.openai.clients import create_openai_chat
 from custom_components.windowed_conversation.turn.errors import (
+    EmptyAnswer,
     EmptyInput,
     LocalAnswerFailed,
     PromptRenderingFailed,
@@ -18,11 +25,13 @@ from custom_components.windowed_conversation.turn.routing import (
     RoutingMode,
     Situation,
 )
-from custom_components.windowed_conversation.window import Message, ToolCall, Window
+from custom_components.windowed_conversation.window import Message, Role, ToolCall, Window
 from demo.model_server import FAULTS, ModelServer, call, thought, words
+from tests.providers.byte_server import CALLS, DONE, STOP, ByteServer, chunk, fragment, text
 
+from .answers import TURN_ON, calls, said
 from .conftest import PREFIX, Take
-from .world import Ear, Local, take_turn
+from .world import Ear, Home, Local, take_turn
 
 LIGHT_IS_ON = (
     Message.assistant(tool_calls=(ToolCall("call_1", "HassTurnOn", {"name": "kitchen light"}),)),
@@ -186,3 +195,188 @@ async def test_long_input_goes_to_the_model_at_once(take: Take) -> None:
 
     assert outcome.decision == RouteDecision(Route.MODEL, RouteReason.TOO_LONG)
     assert (local.asked, outcome.error) == ([], None)
+
+
+def roles(window: Window) -> list[Role]:
+    return [message.role for message in window.messages()]
+
+
+@pytest.mark.parametrize("shape", ["openai", "one_chunk", "ollama", "no_id", "dict_arguments", "finish_stop"])
+async def test_calls_of_every_shape_are_run_and_answered(
+    shape: str, take: Take, model_server: ModelServer, home: Home
+) -> None:
+    model_server.change(shapes=(shape,))
+
+    outcome = await take("switch on the kitchen light and the bedroom light")
+
+    assert outcome.error is None
+    assert outcome.sent_text == "Done, the kitchen light and the bedroom light are on."
+    assert home.things == {"kitchen light": "on", "bedroom light": "on"}
+
+
+async def test_model_looks_and_then_acts(take: Take, home: Home, window: Window) -> None:
+    outcome = await take("is the kitchen light on? if not, switch it on")
+
+    assert outcome.sent_text == "Done, the kitchen light is on."
+    assert home.ran == ["look", "on kitchen light"]
+    assert (len(outcome.attempts), outcome.tool_calls) == (3, 2)
+    assert roles(window) == ["system", "user", "assistant", "tool", "assistant", "tool", "assistant"]
+
+
+async def test_words_of_two_messages_are_kept_apart(
+    take: Take, byte_question: Question, byte_server: ByteServer
+) -> None:
+    byte_server.set_reply(text("One moment.") + calls({"name": "lamp"}))
+    byte_server.add_reply(said("It is on."))
+
+    outcome = await take("hello", asked=byte_question)
+
+    assert outcome.sent_text == "One moment. It is on."
+
+
+async def test_first_token_is_passed_on_before_the_answer_is_complete(
+    take: Take, byte_question: Question, byte_server: ByteServer, reply: Ear
+) -> None:
+    rest = asyncio.Event()
+    byte_server.set_reply(text("Hello"), rest, text(" there."), STOP, DONE)
+    turn = asyncio.create_task(take("hello", asked=byte_question))
+    await reply.spoke.wait()
+
+    assert reply.text == "Hello"
+    rest.set()
+    outcome = await turn
+
+    assert outcome.sent_text == "Hello there."
+    assert outcome.first_token_seconds is not None
+    assert outcome.duration_seconds is not None
+    assert 0 < outcome.first_token_seconds < outcome.duration_seconds
+
+
+async def test_call_is_run_before_the_answer_is_complete(
+    take: Take, byte_question: Question, byte_server: ByteServer, home: Home, reply: Ear
+) -> None:
+    rest = asyncio.Event()
+    byte_server.set_reply(fragment('{"name": "lamp"}', TURN_ON, index=0), text("On it."), rest, CALLS, DONE)
+    byte_server.add_reply(said("It is on."))
+    turn = asyncio.create_task(take("hello", asked=byte_question))
+    await reply.spoke.wait()
+    await asyncio.sleep(0)
+
+    assert home.ran == ["on lamp"]
+    rest.set()
+    await turn
+
+
+async def test_last_request_offers_no_tools_to_a_compatible_server(take: Take, model_server: ModelServer) -> None:
+    model_server.fault("same_call")
+
+    outcome = await take("my name is Ada", max_tool_rounds=2)
+
+    assert ["tools" in request.body for request in model_server.requests] == [True, True, False]
+    assert outcome.sent_text == "Nice to meet you, Ada."
+
+
+async def test_last_request_begins_to_openai_with_the_bytes_of_the_one_before_it(
+    take: Take, question: Question, http_client: Any, model_server: ModelServer
+) -> None:
+    model_server.fault("same_call")
+    provider = create_openai_chat("made-up", http_client, model_server.url)
+
+    outcome = await take(
+        "my name is Ada",
+        asked=replace(question, model=replace(question.model, provider=provider)),
+        max_tool_rounds=2,
+    )
+
+    *_, before, last = [request.body for request in model_server.requests]
+    assert json.dumps(last["tools"]) == json.dumps(before["tools"])
+    assert json.dumps(last["messages"]).startswith(json.dumps(before["messages"]).removesuffix("]"))
+    assert last["tool_choice"] == "none"
+    assert outcome.sent_text == "Nice to meet you, Ada."
+
+
+async def test_call_of_a_model_without_tools_is_ignored(
+    take: Take, byte_question: Question, byte_server: ByteServer, home: Home, window: Window
+) -> None:
+    byte_server.set_reply(text("I cannot switch it.") + calls({"name": "one"}))
+
+    outcome = await take("hello", asked=replace(byte_question, tools=()))
+
+    assert outcome.sent_text == "I cannot switch it."
+    assert (home.ran, roles(window)) == ([], ["system", "user", "assistant"])
+
+
+async def test_model_without_tools_that_only_calls_one_has_failed(
+    take: Take, byte_question: Question, byte_server: ByteServer, home: Home
+) -> None:
+    byte_server.set_reply(calls({"name": "one"}))
+
+    outcome = await take("hello", asked=replace(byte_question, tools=()))
+
+    assert isinstance(outcome.error, EmptyAnswer)
+    assert home.ran == []
+
+
+async def test_model_that_calls_where_it_may_not_after_tools_ran_has_succeeded(
+    take: Take, byte_question: Question, byte_server: ByteServer, home: Home, window: Window
+) -> None:
+    byte_server.set_reply(calls({"name": "one"}))
+    byte_server.add_reply(calls({"name": "two"}))
+
+    outcome = await take("hello", asked=byte_question, max_tool_rounds=1)
+
+    assert (outcome.error, outcome.sent_text) == (None, "Done.")
+    assert home.ran == ["on one"]
+    assert (window.messages()[-1].content, window.messages()[-1].tool_calls) == ("Done.", ())
+
+
+async def test_tool_that_does_not_exist_is_told_to_the_model(
+    take: Take, byte_question: Question, byte_server: ByteServer
+) -> None:
+    byte_server.set_reply(calls({}, name="no_such_tool"))
+    byte_server.add_reply(said("I cannot do that."))
+
+    outcome = await take("hello", asked=byte_question)
+
+    assert outcome.sent_text == "I cannot do that."
+    assert byte_server.requests[-1]["messages"][-1]["content"] == '{"error": "no such tool"}'
+
+
+async def test_ids_that_a_server_uses_in_every_answer_are_told_apart(
+    take: Take, byte_question: Question, byte_server: ByteServer, window: Window
+) -> None:
+    byte_server.set_reply(calls({"name": "one"}))
+    byte_server.add_reply(calls({"name": "two"}, {"name": "three"}))
+    byte_server.add_reply(said("All are on."))
+
+    outcome = await take("hello", asked=byte_question)
+
+    ids = [call.id for message in window.messages() for call in message.tool_calls]
+    assert outcome.error is None
+    assert len(set(ids)) == 3
+
+
+async def test_call_that_began_before_a_break_has_its_result(
+    take: Take, byte_question: Question, byte_server: ByteServer, home: Home, window: Window
+) -> None:
+    byte_server.set_reply(fragment('{"name": "lamp"}', TURN_ON, index=0), chunk(5), CALLS, DONE)
+
+    outcome = await take("hello", asked=byte_question)
+
+    assert isinstance(outcome.error, BadStream)
+    assert home.ran == ["on lamp"]
+    assert [message.content for message in window.messages() if message.role is Role.TOOL] == [
+        '{"response_type": "action_done"}'
+    ]
+
+
+async def test_half_a_character_does_not_spoil_the_conversation(
+    take: Take, byte_question: Question, byte_server: ByteServer
+) -> None:
+    byte_server.set_reply(fragment('{"name": "\\ud83d"}', TURN_ON, index=0), CALLS, DONE)
+    byte_server.add_reply(said("It is \ud83d on."))
+    await take("hello", asked=byte_question)
+
+    outcome = await take("hello again", asked=byte_question)
+
+    assert outcome.error is None
