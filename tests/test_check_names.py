@@ -2,7 +2,6 @@
 
 import pytest
 
-from scripts import check_names
 from scripts.check_names import iter_wrong_names
 
 MODULE = '''
@@ -170,7 +169,3 @@ def test_class_docstring_with_many_fields_is_refused() -> None:
     assert list_findings(*names[:3], "close") == []
     assert list_findings(*names) == ["Turn explains 4 fields in its docstring"]
     assert list_findings(*names[:3], "end") == ["Turn explains 4 fields in its docstring"]
-
-
-def test_repository_has_no_wrong_name(capsys: pytest.CaptureFixture[str]) -> None:
-    assert check_names.main() == 0, capsys.readouterr().out
