@@ -1,7 +1,4 @@
-"""Tests that statements that were false do not come back to the documentation, and that prose agrees with the forms.
-
-Each case has the sentence as it stood, so that the pattern is known to find it.
-"""
+"""Tests that the counts of fields and the defaults that prose names are those of the forms."""
 
 from pathlib import Path
 import re
@@ -19,75 +16,7 @@ from .repository_files import REPOSITORY, TEXTS
 
 README = REPOSITORY / "README.md"
 PAGES = [README, *sorted(DOCS.glob("*.md"))]
-DECISIONS = sorted((DOCS / "decisions").glob("*.md"))
 OFF_OR_ON = ("off", "on")
-
-
-class FalseStatement(NamedTuple):
-    """A pattern of a false statement, the sentence as it stood, and the reason why it is false."""
-
-    pattern: str
-    sentence: str
-    reason: str
-
-
-FALSE = {
-    "states are off": FalseStatement(
-        r"states\b[^.|]*\boff by default",
-        "With the option *Send states of the home* (off by default), names, areas, and states are sent.",
-        "states are sent by default",
-    ),
-    "memory stays here": FalseStatement(
-        r"\bkeeps? everything\b",
-        "It keeps everything [on your system](docs/privacy.md), and you can turn it off.",
-        "facts and matching turns are sent to the model",
-    ),
-    "developer tools": FalseStatement(
-        r"developer tools",
-        "Use actions under *Developer tools* > *Actions*.",
-        "2026.10 and 2026.11 have Settings > Tools",
-    ),
-    "debug logging of an account": FalseStatement(
-        r"debug logging\*?\s+in the account",
-        "To report a bug, enable *Debug logging* in the account's menu.",
-        "it is in the menu of the integration's page",
-    ),
-    "number of sections": FalseStatement(
-        r"\b(two|three|five|six)\b[^.|]*\bsections of the form are closed",
-        "The three sections of the form are closed at first.",
-        "there were four; a test below counts them",
-    ),
-    "account that opens": FalseStatement(
-        r"\bopen the account and\b",
-        "To add one, open the account and select *Add conversation agent*.",
-        "an account does not open",
-    ),
-    "only the forms are English": FalseStatement(
-        r"\bthe forms are in English\.",
-        "The forms are in English. Spoken errors are in ten languages.",
-        "so are sensors, actions, issues, and most messages of actions",
-    ),
-    "only this one is local": FalseStatement(
-        r"\bthis one adds:\s+- \*\*Local commands first",
-        "Use one of those. This one adds:\n\n- **Local commands first.** Your lights do not wait.",
-        "Home Assistant's pipeline can prefer local commands, too",
-    ),
-    "four providers": FalseStatement(
-        r"\bagents for OpenAI, Anthropic, Google,? and Ollama\b",
-        "Home Assistant has conversation agents for OpenAI, Anthropic, Google, and Ollama.",
-        "it has agents for many more",
-    ),
-    "recalled memories that are kept": FalseStatement(
-        r"\brecalled (lines|memories)\b[^.]*\b(are frozen|leave at the next trim)\b",
-        "The time, the speaker, and recalled memories are put before the user's words and are frozen with them.",
-        "only the newest request has them",
-    ),
-    "message as it was sent": FalseStatement(
-        r"\bwindow stores the message as it was sent\b",
-        "The agent writes it as one line before the user's words, and the window stores the message as it was sent.",
-        "the window stores the stamp, and the live context nowhere",
-    ),
-}
 
 
 class Count(NamedTuple):
@@ -162,19 +91,6 @@ def find_switch(before: str) -> str | None:
         key=lambda each: before.rfind(f"*{each}*"),
         default=None,
     )
-
-
-def test_false_statement_is_not_back(subtests: pytest.Subtests) -> None:
-    for statement in FALSE.values():
-        for page in (*PAGES, *DECISIONS):
-            with subtests.test(page=page.name, pattern=statement.pattern):
-                assert not re.search(statement.pattern, prose(page), re.IGNORECASE), statement.reason
-
-
-def test_pattern_finds_the_statement_as_it_stood(subtests: pytest.Subtests) -> None:
-    for statement in FALSE.values():
-        with subtests.test(sentence=statement.sentence):
-            assert re.search(statement.pattern, statement.sentence, re.IGNORECASE)
 
 
 @pytest.mark.parametrize("count", COUNTS)
