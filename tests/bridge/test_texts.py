@@ -1,14 +1,18 @@
-"""Tests for the language of a spoken text, and for its plural form if it contains a count."""
+"""Tests for the language of a spoken text, and for its plural form if it contains a count or a wait."""
+
+import math
 
 import pytest
 
 from custom_components.windowed_conversation.bridge.errors import (
     SPOKEN_LANGUAGES,
+    describe_error,
     find_nearest_language,
     format_count,
     plural_form,
 )
 from custom_components.windowed_conversation.memory import base_language
+from custom_components.windowed_conversation.providers.errors import RateLimited
 
 PLURAL_FORMS = [
     ("en", 0, "other"),
@@ -135,3 +139,25 @@ def test_numbers_are_grouped_as_on_the_page() -> None:
 )
 def test_numbers_are_grouped_as_in_the_language_of_their_text(language: str, text: str) -> None:
     assert format_count(10_000, language) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "key", "placeholders"),
+    [
+        (0.2, "rate_limited_for", {"seconds": "2"}),
+        (119, "rate_limited_for", {"seconds": "119"}),
+        (119.5, "rate_limited_for_minutes", {"minutes": "2"}),
+        (601, "rate_limited_for_minutes", {"minutes": "11"}),
+        (7200, "rate_limited_for_hours", {"hours": "2"}),
+        (31_536_000, "rate_limited_for_hours", {"hours": "8760"}),
+    ],
+)
+def test_wait_is_told_in_seconds_minutes_or_hours(seconds: float, key: str, placeholders: dict[str, str]) -> None:
+    failure = describe_error(RateLimited("", seconds))
+
+    assert (failure.key, failure.placeholders) == (key, placeholders)
+
+
+@pytest.mark.parametrize("seconds", [None, 0, -1, math.nan, math.inf, 1e300])
+def test_wait_that_is_none_is_not_told(seconds: float | None) -> None:
+    assert describe_error(RateLimited("", seconds)).key == "rate_limited"

@@ -1,14 +1,20 @@
-"""Tests for server URLs as users enter them: which are corrected and which are refused."""
+"""Tests for server URLs: which are corrected, which are refused, and what a form says of a redirect."""
 
+from collections.abc import AsyncIterator
+
+from aiohttp import web
 from homeassistant.const import CONF_URL
 from homeassistant.core import HomeAssistant
 import pytest
 
+from custom_components.windowed_conversation.bridge.errors import describe_error
 from custom_components.windowed_conversation.const import CONF_PROVIDER, PROVIDER_OPENAI_CHAT
 from custom_components.windowed_conversation.flows.account import VerifiedAccount, async_try_account, parse_base_urls
+from custom_components.windowed_conversation.providers.errors import Redirected
 from demo.model_server import ModelServer
 
 from .account_forms import open_account
+from .conftest import Submit, run_server
 from .rows import Row, row
 
 __all__ = ["row"]
@@ -98,3 +104,41 @@ async def test_what_is_no_address_is_refused(
 
             assert form["errors"] == {CONF_URL: "invalid_url"}
             assert (await server_form(url=model_server.url))["step_id"] == "model"
+
+
+REDIRECTS = (301, 302, 303, 307, 308)
+
+
+@pytest.fixture(params=REDIRECTS)
+async def moved(request: pytest.FixtureRequest, model_server: ModelServer) -> AsyncIterator[str]:
+    """Yield the address of a server that redirects to the scripted model server."""
+
+    async def redirect(asked: web.Request) -> web.Response:
+        address = f"{model_server.url.removesuffix('/v1')}{asked.path}?secret=1"
+        return web.Response(status=request.param, headers={"Location": address})
+
+    async with run_server(redirect) as address:
+        yield f"{address}/v1"
+
+
+async def test_form_names_the_new_address_and_asks_nobody_there(
+    moved: str, server_form: Submit, model_server: ModelServer
+) -> None:
+    form = await server_form(url=moved)
+
+    assert form["errors"] == {"base": "redirected"}
+    assert form["description_placeholders"]["new_address"] == f"{model_server.url}/models"
+    assert list(model_server.log.records) == []
+
+
+async def test_address_without_a_path_is_not_asked_again_after_a_redirect(moved: str, server_form: Submit) -> None:
+    form = await server_form(url=moved.removesuffix("/v1"))
+
+    assert form["errors"] == {"base": "redirected"}
+    assert "/v1/models" in form["description_placeholders"]["new_address"]
+
+
+def test_new_address_is_told() -> None:
+    failure = describe_error(Redirected("https://new.example/v1/models"))
+
+    assert (failure.key, failure.placeholders) == ("redirected", {"address": "https://new.example/v1/models"})

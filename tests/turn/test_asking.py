@@ -1,4 +1,4 @@
-"""Tests for the fallback agents that are tried if a model does not answer, and those that are not."""
+"""Tests for the fallback agents that are tried if a model does not answer, and when none may be."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -7,14 +7,21 @@ from typing import Any
 
 import pytest
 
-from custom_components.windowed_conversation.providers.errors import AnswerRefused, RateLimited, Unavailable
+from custom_components.windowed_conversation.providers.errors import (
+    AnswerRefused,
+    ContextOverflow,
+    RateLimited,
+    Unavailable,
+)
 from custom_components.windowed_conversation.turn.limits import Budget, Pause
 from custom_components.windowed_conversation.turn.model import Model, Question
 from custom_components.windowed_conversation.turn.routing import Route, RouteDecision, RouteReason
 from custom_components.windowed_conversation.turn.turn import run_turn
 from custom_components.windowed_conversation.window import Window, WindowPolicy
 from demo.model_server import ModelServer
+from tests.providers.byte_server import ByteServer, event, text
 
+from .answers import calls, said
 from .conftest import Take, provider
 from .world import Ear, Home, make_turn
 
@@ -303,3 +310,60 @@ async def test_error_of_the_model_stays_if_the_default_agent_has_no_answer_or_is
 
     assert isinstance(outcome.error, Unavailable | AnswerRefused)
     assert (outcome.sent_text, outcome.last_agent_id, outcome.failures) == ("", "own", [])
+
+
+OVERFLOW = event({"error": {"message": "x", "type": "invalid_request_error", "code": "context_length_exceeded"}})
+
+
+@dataclass
+class Stranger:
+    """An agent of another integration that switches the light on itself; `asked` counts the calls of `answer`."""
+
+    home: Home
+    agent_id: str = "conversation.stranger"
+    asked: int = 0
+
+    async def answer(self) -> str:
+        """See `FallbackAgent.answer`."""
+        self.asked += 1
+        await self.home.tools["intent__HassTurnOn"](name="lamp")
+        return "It is on."
+
+
+@pytest.fixture
+def stranger(home: Home) -> Stranger:
+    return Stranger(home)
+
+
+async def test_agent_of_another_integration_is_not_asked_after_tools_ran(
+    take: Take, byte_question: Question, byte_server: ByteServer, home: Home, stranger: Stranger
+) -> None:
+    byte_server.set_reply(calls({"name": "lamp"}))
+    byte_server.add_reply(b"")
+
+    outcome = await take("switch on the lamp", asked=replace(byte_question, fallback_agents=(stranger,)))
+
+    assert isinstance(outcome.error, Unavailable)
+    assert (home.ran, stranger.asked) == (["on lamp"], 0)
+
+
+async def test_agent_of_another_integration_is_asked_before_tools_ran(
+    take: Take, byte_question: Question, byte_server: ByteServer, home: Home, stranger: Stranger
+) -> None:
+    byte_server.set_reply(b"")
+
+    outcome = await take("switch on the lamp", asked=replace(byte_question, fallback_agents=(stranger,)))
+
+    assert (outcome.sent_text, home.ran) == ("It is on.", ["on lamp"])
+
+
+async def test_answer_that_overflows_after_its_first_token_is_not_asked_for_again(
+    take: Take, byte_question: Question, byte_server: ByteServer
+) -> None:
+    byte_server.set_reply(text("Once upon a time"), OVERFLOW)
+    byte_server.add_reply(said("A whole story."))
+
+    outcome = await take("tell me a story", asked=byte_question)
+
+    assert isinstance(outcome.error, ContextOverflow)
+    assert (outcome.sent_text, len(byte_server.requests)) == ("Once upon a time", 1)
