@@ -1,8 +1,8 @@
-"""Tests for a server with a context size of 4,000 tokens: it is learned in each wire format, stored, and forgotten."""
+"""Tests for a server with a context size of 4,000 tokens: it is learned, stored, and forgotten."""
 
 from statistics import mean
 
-from homeassistant.const import CONF_API_KEY, CONF_MODEL
+from homeassistant.const import CONF_API_KEY
 from homeassistant.core import HomeAssistant
 from homeassistant.helpers import issue_registry as ir
 import pytest
@@ -20,7 +20,6 @@ from custom_components.windowed_conversation.turn.model import Model
 from demo.model_server import ModelServer
 from demo.model_server.request_log import RequestRecord
 
-from .account_kinds import COMPATIBLE, KINDS
 from .conftest import SayFn, SetUpFn, get_speech, start, stop
 from .more_agents import change_agent
 
@@ -30,23 +29,6 @@ FACT = (
     "consider that the locker number {0} with the {0} blue and {0} red boxes is on the left of the cellar, behind the "
     "old wooden door and next to the bicycles"
 )
-
-# Kinds of accounts, each with a model.
-_KINDS = (
-    (KINDS[0], "gpt-4o-mini"),
-    (KINDS[1], "gpt-4o-mini"),
-    (KINDS[-2], "gemini-2.5-flash"),
-    (KINDS[-1], "claude-haiku-4-5"),
-    (COMPATIBLE, "scripted"),
-)
-
-
-@pytest.fixture(params=_KINDS, ids=lambda each: each[0].name)
-async def entry(request: pytest.FixtureRequest, set_up: SetUpFn, model_server: ModelServer) -> MockConfigEntry:
-    """Return an account with a default agent on a server with a small context size."""
-    kind, model = request.param
-    model_server.change(models=(model,), context_size=CONTEXT)
-    return await set_up(account=kind.account(model_server), **{CONF_MODEL: model, CONF_ROUTING: "model_only"})
 
 
 @pytest.fixture
@@ -94,13 +76,13 @@ WELL = ("answered", True, True)
 @pytest.mark.long
 @pytest.mark.timeout(600)
 async def test_small_server_is_filled_and_refuses_little_in_one_conversation_after_the_other_and_after_a_restart(
-    home: HomeAssistant, entry: MockConfigEntry, say: SayFn, model_server: ModelServer
+    home: HomeAssistant, small: MockConfigEntry, say: SayFn, model_server: ModelServer
 ) -> None:
     found = [await talk(say, model_server, "first"), await talk(say, model_server, "second")]
-    before = get_model(entry).size.get_context_tokens()
-    await stop(home, entry)
-    await start(home, entry)
-    kept = get_model(entry).size.get_context_tokens()
+    before = get_model(small).size.get_context_tokens()
+    await stop(home, small)
+    await start(home, small)
+    kept = get_model(small).size.get_context_tokens()
     found.append(await talk(say, model_server, "third"))
 
     assert [answer for answer, _ in found] == ["Your name is Ada."] * 3
@@ -110,12 +92,12 @@ async def test_small_server_is_filled_and_refuses_little_in_one_conversation_aft
 
 @pytest.mark.long
 @pytest.mark.timeout(600)
-async def test_one_413_changes_nothing(entry: MockConfigEntry, say: SayFn, model_server: ModelServer) -> None:
+async def test_one_413_changes_nothing(small: MockConfigEntry, say: SayFn, model_server: ModelServer) -> None:
     for number in range(5):
         await say(FACT.format(number), "before")
     model_server.fault("413", 1)
     await say("hello", "before")
-    planned = get_model(entry).size.get_context_tokens()
+    planned = get_model(small).size.get_context_tokens()
 
     answer, records = await talk(say, model_server, "after")
 
