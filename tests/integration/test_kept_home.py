@@ -27,8 +27,8 @@ from demo.model_server import ModelServer
 from tests import kept_home as kept
 from tests.kept_home import KeptHome
 
-from .conftest import flush_store, get_speech, listed, until
-from .store_file import Disk, issues
+from .conftest import flush_store, get_speech, listed
+from .store_file import issues
 
 type StartFn = Callable[[], Awaitable[InProcess]]
 
@@ -325,15 +325,3 @@ def find_lost_shapes(before: Any, now: Any) -> set[tuple[str, str]]:
 def read_said(lines: Iterable[dict[str, Any]]) -> list[tuple[str, str, str]]:
     """Return the ids and texts of the turns in an export."""
     return [(each["turn_id"], each["said"], each["answer"]) for each in lines if each["has_text"]]
-
-
-async def test_file_of_a_later_version_is_left_alone(start: StartFn, kept_home: KeptHome) -> None:
-    disk = Disk(kept_home.database)
-    disk.execute("PRAGMA user_version = 2147483647")
-    before = disk(Path.read_bytes)
-
-    home = await start()
-
-    assert await home.say_at_once(kept.OWNER, kept.STUDY, "hello", "new") != ""
-    await until(lambda: issues(home.hass) == {"memory_newer"})
-    assert disk(Path.read_bytes) == before
