@@ -1,4 +1,4 @@
-"""Tests for the budget of a request, how many tokens fit into a model, and for what its parts weigh."""
+"""Tests for the budget of a request, how many tokens fit into a model, and for the weights of its parts."""
 
 from dataclasses import replace
 
