@@ -29,6 +29,11 @@ _CLOSED_CONNECTION = re.compile(
     r"ClientConnectionResetError exception in shielded future.*?ClientConnectionResetError: Cannot write to closing",
     re.DOTALL,
 )
+# A Home Assistant that stops within seconds of its start interrupts the thread that builds its sentence matcher, and
+# logs where that thread was.
+_INTERRUPTED_THREAD = re.compile(
+    r"Thread\[SyncWorker_\d+\] is still running at shutdown: .*?(?=^\d{4}-\d\d-\d\d |\Z)", re.DOTALL | re.MULTILINE
+)
 # The number of characters of the log shown before a forbidden text; twice that number is shown after it.
 _TALE = 500
 
@@ -126,7 +131,7 @@ class House:
 
 def tell_tales(log: str, said: Iterable[str]) -> list[str]:
     """Return the excerpts of a log around forbidden texts: tracebacks, blocking calls, and the texts in `said`."""
-    log = _CLOSED_CONNECTION.sub("", log)
+    log = _INTERRUPTED_THREAD.sub("", _CLOSED_CONNECTION.sub("", log))
     forbidden = ["Traceback (most recent call last)", "Detected blocking call"]
     forbidden += [text for text in said if len(text) >= _MIN_PRIVATE_CHARS]
     return [log[max(log.index(text) - _TALE, 0) :][: 3 * _TALE] for text in forbidden if text in log]

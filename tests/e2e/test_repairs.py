@@ -40,7 +40,7 @@ async def test_another_model_is_chosen_and_the_conversation_continues(page: Page
     await open_issue(page, restored, "is no longer available")
     form = page.locator("step-flow-form")
     await expect(form).to_contain_text("there is no such model")
-    await expect(form).to_contain_text("Choose a model or type its name.")
+    await expect(form).to_contain_text("Choose another one.")
     await save_screenshot(page, "repair-model")
     # the only other model of the server
     await expect(form.locator("ha-selector-select")).to_contain_text("newer")
