@@ -150,9 +150,12 @@ def _wrong(home: Home, case: Case, before: Seen, heard: Heard) -> Iterator[str]:
 
 
 def _timers(home: Home) -> list[tuple[str, int]]:
-    """Return the name, or the delayed command, and the minutes of each timer."""
+    """Return the name, or the delayed command, and the minutes of each timer.
+
+    Minutes are rounded, because a second may pass before time is added to a timer.
+    """
     timers = home.timers.now()
-    return [((each.conversation_command or each.name or "").casefold(), each.seconds // 60) for each in timers]
+    return [((each.conversation_command or each.name or "").casefold(), round(each.seconds / 60)) for each in timers]
 
 
 def _differences(
