@@ -3,7 +3,7 @@
 Each server has 40 turns, then 40 more in another conversation after a restart of Home Assistant.
 """
 
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 import json
@@ -46,6 +46,14 @@ REPORTING_WIRES: Mapping[str, Wire] = {
     "openai": ChatWire(Dialect.OPENAI),
     "responses": ResponsesWire(),
 }
+# Each format with a server that reports nothing, and each other report with one format.
+REPORTS = [
+    *((name, OverflowReport.NOTHING) for name in REPORTING_WIRES),
+    ("compatible", OverflowReport.SIZE),
+    ("compatible", OverflowReport.HALF_THE_SIZE),
+    ("openai", OverflowReport.CODE),
+    ("responses", OverflowReport.TWICE_THE_SIZE),
+]
 # The servers of these formats have the size in the text of their error only.
 SILENT_WIRES: Mapping[str, Wire] = {"anthropic": AnthropicWire(), "gemini": GeminiWire()}
 SMALL, LARGE = 3_600, 8_192
@@ -141,20 +149,19 @@ class Talk:
         ]
 
 
-def iter_sizes() -> Iterator[list[int]]:
-    """Yield the context sizes in 40 turns: each size, and each change between them."""
-    for first, last in ((SMALL, SMALL), (LARGE, LARGE), (SMALL, LARGE), (LARGE, SMALL)):
-        yield [first] * CHANGE_TURN + [last] * (TURNS - CHANGE_TURN)
+CHANGES = ((SMALL, LARGE), (LARGE, SMALL))
 
 
-async def find_failures(provider: Provider, set_size: SetSize) -> list[object]:
-    """Talk to a server with each course of sizes, with a restart. Return the failures."""
+async def find_failures(
+    provider: Provider, set_size: SetSize, courses: Sequence[tuple[int, int]] = CHANGES
+) -> list[object]:
+    """Talk to a server with each course of context sizes, with a restart. Return the failures."""
     failures = list[object]()
-    for sizes in iter_sizes():
+    for first, last in courses:
         talk = Talk(provider, set_size)
-        await talk.take_turns(sizes)
+        await talk.take_turns([first] * CHANGE_TURN + [last] * (TURNS - CHANGE_TURN))
         talk.restart()
-        await talk.take_turns([sizes[-1]] * TURNS)
+        await talk.take_turns([last] * TURNS)
         failures += talk.find_failures()
     return failures
 
@@ -169,16 +176,16 @@ async def test_every_turn_is_answered_with_the_newest_name_and_few_refusals(
     def set_size(size: int) -> None:
         provider.size = size
 
-    assert await find_failures(provider, set_size) == []
+    assert await find_failures(provider, set_size, [(SMALL, SMALL), (LARGE, LARGE), *CHANGES]) == []
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("report", OverflowReport)
-@pytest.mark.parametrize("wire", REPORTING_WIRES.values(), ids=REPORTING_WIRES)
+@pytest.mark.parametrize(("name", "report"), REPORTS)
 async def test_servers_of_a_format_are_filled_with_few_refusals(
-    wire: Wire, report: OverflowReport, model_server: ModelServer
+    name: str, report: OverflowReport, model_server: ModelServer
 ) -> None:
     model_server.change(overflow_report=report)
+    wire = REPORTING_WIRES[name]
 
     async with import_module(wire.clients[0]).AsyncClient(verify=False) as client:
         provider = wire.connect(model_server.address, client)
