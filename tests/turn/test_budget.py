@@ -14,12 +14,13 @@ from custom_components.windowed_conversation.turn.limits import (
     RequestWeight,
     Shortfall,
     calculate_answer_limit,
+    choose_evictions,
     find_shortfall,
     free_tokens,
     weigh_request,
 )
 from custom_components.windowed_conversation.turn.model import Question
-from custom_components.windowed_conversation.window import Message, TextKind, Window, WindowPolicy
+from custom_components.windowed_conversation.window import IMPORTANT, Exchange, Message, TextKind, Window, WindowPolicy
 
 from .conftest import Take
 from .world import Ear, Home
@@ -46,6 +47,13 @@ def test_model_that_is_too_small_is_told_with_the_numbers() -> None:
     budget = Budget(POLICY, context_tokens=8192, max_answer_tokens=1000, schema_tokens=6000)
 
     assert find_shortfall(budget, 2000, 120) == Shortfall(needed_tokens=9120, context_tokens=8192)
+
+
+def test_oldest_exchanges_leave_a_request_first_and_important_ones_last() -> None:
+    tags = (frozenset({IMPORTANT}), frozenset[str](), frozenset[str]())
+    exchanges = [Exchange((), each, tokens=10, number=number) for number, each in enumerate(tags, 1)]
+
+    assert [choose_evictions(exchanges, spare) for spare in (0, -10, -11, -21)] == [set(), {2}, {2, 3}, {1, 2, 3}]
 
 
 def test_thoughts_have_the_room_that_the_model_has_left() -> None:
