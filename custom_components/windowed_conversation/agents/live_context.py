@@ -46,7 +46,7 @@ _LOGGER = logging.getLogger(__name__)
 _MAX_CACHED_PROFILES = 16
 
 # In seconds. A turn waits no longer for memory.
-MEMORY_TIMEOUT = 0.05
+MEMORY_TIMEOUT = 0.5
 
 NO_METRICS: Mapping[str, Any] = {"recalled_tokens": None, "recall_ms": None}
 
