@@ -34,6 +34,10 @@ with suppress(ImportError):
     freezegun.configure(extend_ignore_list=["pydantic"])
 
 
+# A home has 100,000 to 200,000 objects, the parsed sentences of a language up to 500,000.
+_MANY_OBJECTS = 300_000
+
+
 def pytest_collection_finish() -> None:
     """Exempt all that was imported from the garbage collections that tests ask for, which take a second otherwise."""
     gc.collect()
@@ -44,9 +48,12 @@ def pytest_collection_finish() -> None:
 def garbage_collection() -> None:
     """Collect the garbage of a file's tests before the next file.
 
-    Home Assistant's plugin also freezes what is left then, so that it never frees the last home of a file.
+    Home Assistant's plugin also freezes what is left then, so that it never frees the last home of a file. Here that
+    happens only after new caches, such as the parsed sentences of a language, which each collection would visit.
     """
     gc.collect()
+    if len(gc.get_objects()) > _MANY_OBJECTS:
+        gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)
