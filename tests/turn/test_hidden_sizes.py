@@ -149,13 +149,17 @@ class Talk:
         ]
 
 
-CHANGES = ((SMALL, LARGE), (LARGE, SMALL))
+# Servers whose size stays the same, grows, and shrinks.
+COURSES = ((SMALL, SMALL), (LARGE, LARGE), (SMALL, LARGE), (LARGE, SMALL))
 
 
 async def find_failures(
-    provider: Provider, set_size: SetSize, courses: Sequence[tuple[int, int]] = CHANGES
+    provider: Provider, set_size: SetSize, courses: Sequence[tuple[int, int]] = COURSES[-1:]
 ) -> list[object]:
-    """Talk to a server with each course of context sizes, with a restart. Return the failures."""
+    """Talk to a server with each course of context sizes, with a restart. Return the failures.
+
+    Over HTTP, where 40 turns take a second, the course that shrinks is enough: only the reports differ by format.
+    """
     failures = list[object]()
     for first, last in courses:
         talk = Talk(provider, set_size)
@@ -176,7 +180,7 @@ async def test_every_turn_is_answered_with_the_newest_name_and_few_refusals(
     def set_size(size: int) -> None:
         provider.size = size
 
-    assert await find_failures(provider, set_size, [(SMALL, SMALL), (LARGE, LARGE), *CHANGES]) == []
+    assert await find_failures(provider, set_size, COURSES) == []
 
 
 @pytest.mark.long
