@@ -28,13 +28,15 @@ from benchmarks.workload import Turn, WorkloadMessage, build_conversation, build
 from tests.memory.dialogues import utterances
 
 if TYPE_CHECKING:
+    from custom_components.windowed_conversation.home.core import home, state_text
     from custom_components.windowed_conversation.memory import Memory, PastTurn
-    from custom_components.windowed_conversation.turn import context, home, recall, state_text
+    from custom_components.windowed_conversation.turn import context, recall
 else:
     _package = ours.Window.__module__.partition(".")[0]
     Memory, PastTurn = (getattr(import_module(f"{_package}.memory"), name) for name in ("Memory", "PastTurn"))
     context, home, recall, state_text = (
-        import_module(f"{_package}.turn.{name}") for name in ("context", "home", "recall", "state_text")
+        import_module(f"{_package}.{name}")
+        for name in ("turn.context", "home.core.home", "turn.recall", "home.core.state_text")
     )
 
 _NAME_EXAMPLE = ("my name is Ada Lovelace", "Nice to meet you.", "what is my name?")

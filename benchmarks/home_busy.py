@@ -40,7 +40,7 @@ _RUN_SECONDS = 60.0
 _WARM = 10.0
 _RELOAD_SECONDS = 3.0
 _SENTENCES = ("hello", "good evening")
-_TRACED_MODULES = ("*/bridge/home_states.py", "*/turn/named_entities.py", "*/turn/home.py", "*/turn/state_text.py")
+_TRACED_MODULES = ("*/home/bridge/states.py", "*/home/core/home.py", "*/home/core/state_text.py")
 
 
 class LiveContextTimer:

@@ -8,7 +8,7 @@ from homeassistant.core import Event, EventStateChangedData, HomeAssistant, Serv
 from homeassistant.helpers import area_registry as ar, device_registry as dr, entity_registry as er
 
 from benchmarks.home_day import HomeEntity, Sentence, SimulatedDay
-from custom_components.windowed_conversation.turn.state_text import state_text
+from custom_components.windowed_conversation.home.core.state_text import state_text
 from demo.model_server import HomeHistory
 
 _NUMBER_PATTERN = re.compile(r"-?\d+(?:\.\d+)?")

@@ -30,7 +30,7 @@ from homeassistant.util import yaml as yaml_util
 
 from benchmarks.home_day import SimulatedDay
 from benchmarks.in_process import run_home_assistant
-from custom_components.windowed_conversation.bridge.overview import (
+from custom_components.windowed_conversation.home.bridge.overview import (
     HomeOverview,
     build_overview,
 )

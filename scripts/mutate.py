@@ -33,7 +33,7 @@ from scripts.mutations import Mutation, iter_mutations
 REPOSITORY = Path(__file__).resolve().parents[1]
 PACKAGE_PATH = Path("custom_components/windowed_conversation")
 # Folders whose tests run without Home Assistant, which saves most of the time.
-_PURE_FOLDERS = {"memory", "providers", "record", "store", "turn", "window"}
+_PURE_FOLDERS = ("home/core", "memory", "providers", "record", "store", "turn", "window")
 _PURE_OPTIONS = ("-p", "no:homeassistant", "-p", "tests.without_home_assistant")
 _MIN_CAUGHT_SHARE = 0.95
 # Exit codes of pytest: 0 if all tests passed, 1 if some failed, 2 and 4 if a test or a conftest.py cannot be imported.
@@ -90,7 +90,7 @@ def find_tests(path: Path) -> list[str]:
     folder first, or all of that folder if none imports the module.
     """
     folder = REPOSITORY / "tests" / path.parts[0]
-    is_pure = path.parts[0] in _PURE_FOLDERS
+    is_pure = any(map(path.is_relative_to, _PURE_FOLDERS))
     everywhere = folder if is_pure else REPOSITORY / "tests"
     files = [each for each in sorted(everywhere.rglob("test_*.py")) if "e2e" not in each.parts]
     module = re.compile(rf"[. ]{path.stem} import |import (?:.*, )?{path.stem}\b")
@@ -106,7 +106,7 @@ def run_tests(copy: Path, path: Path, limit: float | None) -> int | None:
     """Return pytest's exit code, or None if it did not end within the time limit."""
     shutil.rmtree(copy / ".hypothesis", ignore_errors=True)
     options = ("-qx", "-m", "not long", "-p", "no:cacheprovider", "-p", "tests.no_shrinking", "--hypothesis-seed=0")
-    pure_options = _PURE_OPTIONS if path.parts[0] in _PURE_FOLDERS else ()
+    pure_options = _PURE_OPTIONS if any(map(path.is_relative_to, _PURE_FOLDERS)) else ()
     child = subprocess.Popen(
         [sys.executable, "-m", "pytest", *options, *pure_options, "-o", "timeout=120", *find_tests(path)],
         cwd=copy,

@@ -22,13 +22,13 @@ from .agents.setup import async_get_closing_lock, async_retain_memory, async_set
 from .agents.store import async_get_store, async_start_store
 from .bridge.account import async_create_provider
 from .bridge.errors import build_translated_error, describe_error
-from .bridge.home_states import async_acquire_home_states
 from .bridge.local_intents import async_prepare_first_command
 from .bridge.memory_answers import async_load_sentences
 from .bridge.memory_tools import MemoryAPI
-from .bridge.overview import async_acquire_overview
 from .bridge.persons import async_copy_device_owners
 from .const import CONF_PROVIDER, DOMAIN, PROVIDER_NONE
+from .home.bridge.overview import async_acquire_overview
+from .home.bridge.states import async_acquire_home_states
 from .page import async_register_commands, async_register_page
 from .providers import Provider, ProviderError
 from .turn.routing import RoutingMode

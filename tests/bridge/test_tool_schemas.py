@@ -8,7 +8,6 @@ import probatio
 import pytest
 
 from custom_components.windowed_conversation.agents.config import DEFAULT_INSTRUCTIONS
-from custom_components.windowed_conversation.bridge.home_tools import GetHistoryTool, GetStatesTool
 from custom_components.windowed_conversation.bridge.memory_tools import (
     ForgetTool,
     RecallTool,
@@ -16,6 +15,7 @@ from custom_components.windowed_conversation.bridge.memory_tools import (
     build_remember_schema,
 )
 from custom_components.windowed_conversation.bridge.tools import reduce_schema, shorten_intent_schema
+from custom_components.windowed_conversation.home.bridge.tools import GetHistoryTool, GetStatesTool
 from tests.exact_tokens import exact_count
 from tests.json_schemas import build_value, find_mistakes, is_accepted
 

@@ -13,8 +13,6 @@ import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
 from custom_components.windowed_conversation.agents.agent import Agent
-from custom_components.windowed_conversation.bridge import home_states
-from custom_components.windowed_conversation.bridge.home_states import HomeStates, async_get_home_states
 from custom_components.windowed_conversation.const import (
     CONF_MEMORY,
     CONF_PERSISTENCE,
@@ -22,7 +20,9 @@ from custom_components.windowed_conversation.const import (
     CONF_STATES,
     MEMORY_API_ID,
 )
-from custom_components.windowed_conversation.turn.home import STATES_HINT
+from custom_components.windowed_conversation.home.bridge import states as home_states
+from custom_components.windowed_conversation.home.bridge.states import HomeStates, async_get_home_states
+from custom_components.windowed_conversation.home.core.home import STATES_HINT
 from custom_components.windowed_conversation.turn.routing import RoutingMode
 from demo.model_server import ModelServer
 

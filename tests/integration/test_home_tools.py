@@ -13,13 +13,13 @@ from homeassistant.util import dt as dt_util
 import pytest
 from pytest_homeassistant_custom_component.components.recorder.common import async_wait_recording_done
 
-from custom_components.windowed_conversation.bridge.home_tools import MAX_LISTING_TOKENS
 from custom_components.windowed_conversation.const import (
     CONF_MEMORY,
     CONF_STATES,
     DOMAIN,
     MEMORY_API_ID,
 )
+from custom_components.windowed_conversation.home.bridge.tools import MAX_LISTING_TOKENS
 from custom_components.windowed_conversation.window import EstimatedCounter
 from demo.model_server import ModelServer, call, words
 

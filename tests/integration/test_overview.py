@@ -12,15 +12,15 @@ from homeassistant.setup import async_setup_component
 from homeassistant.util import yaml as yaml_util
 import pytest
 
-from custom_components.windowed_conversation.bridge import overview
-from custom_components.windowed_conversation.bridge.overview import async_acquire_overview, async_shorten_prompt
 from custom_components.windowed_conversation.const import (
     CONF_CONTEXT_TOKENS,
     CONF_MEMORY,
     CONF_ROUTING,
     CONF_STATES,
 )
-from custom_components.windowed_conversation.turn.home import STATES_HINT
+from custom_components.windowed_conversation.home.bridge import overview
+from custom_components.windowed_conversation.home.bridge.overview import async_acquire_overview, async_shorten_prompt
+from custom_components.windowed_conversation.home.core.home import STATES_HINT
 from demo.model_server import ModelServer, words
 from demo.model_server.home_overview import OverviewEntity, parse_overview
 

@@ -22,8 +22,8 @@ from ..bridge.chat_log import async_ask_agent
 from ..bridge.errors import log_fault
 from ..bridge.tools import ToolSchemaCache
 from ..const import DOMAIN
+from ..home.core.home import StatesText
 from ..providers import ModelProfile, Unavailable, Vendor
-from ..turn.home import StatesText
 from ..turn.model import BilledRequest, FallbackAgent, Model
 from ..turn.recall import PromptFacts
 from ..turn.remember_requests import LastAnswer

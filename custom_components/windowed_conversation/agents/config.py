@@ -11,8 +11,8 @@ from homeassistant.helpers import llm
 from .. import const
 from ..bridge.account import can_compact, can_search, is_local_server
 from ..bridge.delivery import FillerMode
-from ..bridge.home_tools import GetStatesTool
 from ..const import MEMORY_API_ID, Persistence, RecordLevel
+from ..home.bridge.tools import GetStatesTool
 from ..providers import DEFAULT_SETTINGS, Effort, ModelSettings, WebSearch
 from ..turn.context import ContextPlacement
 from ..turn.limits import TurnLimits

@@ -17,21 +17,21 @@ from homeassistant.util import dt as dt_util
 
 from ..bridge.chat_log import ChatLogReply
 from ..bridge.errors import async_get_done_phrase
-from ..bridge.home_states import async_get_home_states
-from ..bridge.home_tools import create_home_tools
 from ..bridge.local_intents import REASONS_FOR_DEFAULT_AGENT, LocalAnswerer
 from ..bridge.memory_answers import ForgetCallback, MemoryAnswerer
 from ..bridge.memory_tools import async_get_home_languages, make_tools
-from ..bridge.overview import async_shorten_prompt
 from ..bridge.pictures import async_read_input_files, create_look_tools
 from ..bridge.tools import SafeAPIInstance, async_get_tools
 from ..const import DOMAIN, RecordLevel
+from ..home.bridge.overview import async_shorten_prompt
+from ..home.bridge.states import async_get_home_states
+from ..home.bridge.tools import create_home_tools
+from ..home.core.home import MIN_STATES_TOKENS, STATES_HINT
 from ..memory import Memory
 from ..providers import count_tools_tokens
 from ..turn.context import ContextPlacement, InputStamp
 from ..turn.errors import PromptRenderingFailed
 from ..turn.forgetting import remove_forget_exchange
-from ..turn.home import MIN_STATES_TOKENS, STATES_HINT
 from ..turn.limits import RequestWeight, calculate_max_live_tokens, calculate_overview_limit, weigh_request
 from ..turn.model import Model, Question
 from ..turn.names import clean_name

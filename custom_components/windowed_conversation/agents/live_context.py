@@ -8,7 +8,8 @@ import logging
 import time
 from typing import Any, NamedTuple
 
-from ..bridge.home_states import async_get_home_states
+from ..home.bridge.states import async_get_home_states
+from ..home.core.home import MAX_STATES_TOKENS, NO_STATES_TEXT, StatesText, build_states_text
 from ..memory import Fact, Memory, RecallHit, RecallQuery
 from ..turn.context import (
     MAX_LIVE_TOKENS,
@@ -19,7 +20,6 @@ from ..turn.context import (
     format_context,
     live_sections,
 )
-from ..turn.home import MAX_STATES_TOKENS, NO_STATES_TEXT, StatesText, build_states_text
 from ..turn.names import area_name
 from ..turn.recall import (
     MAX_RECALLED_TOKENS,

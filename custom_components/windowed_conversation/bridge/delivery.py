@@ -67,7 +67,7 @@ class Filler:
     """Speaks the filler of one turn, if its satellite plays speech while the rest is still being written.
 
     The sentence is in no window, request, memory, record, chat log or response: only the listener of the chat log gets
-    it. `own_sentence` is what the user wants it to say, or an empty text.
+    it. `own_sentence` is the sentence of the user's own option, or an empty text.
     """
 
     def __init__(

@@ -277,7 +277,7 @@ async def async_prepare_sentences(hass: HomeAssistant, language: str | None = No
 
 
 async def async_prepare_first_command(hass: HomeAssistant) -> None:
-    """Do what else the first command would wait for: parse all sentences of the home's language in the executor."""
+    """Parse all sentences of the home's language in the executor, so that the first command does not wait for it."""
     await async_prepare_sentences(hass)
     recognize = getattr(async_get_agent(hass), "async_recognize_intent", None)
     if recognize is not None:

@@ -135,7 +135,7 @@ class _SentenceTemplates:
 
 
 async def async_load_sentences(hass: HomeAssistant, language: str) -> None:
-    """Load what is understood in a language, if it is not loaded yet. Later sentences need no file and no parser."""
+    """Load the sentences of a language, if they are not loaded yet. Later sentences need no file and no parser."""
     if not are_sentences_loaded(language):
         await hass.async_add_executor_job(_load_templates, base_language(language))
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from custom_components.windowed_conversation.turn.home import Home, KindNames
-from custom_components.windowed_conversation.turn.state_text import EntityState
+from custom_components.windowed_conversation.home.core.home import Home, KindNames
+from custom_components.windowed_conversation.home.core.state_text import EntityState
 
 NAMES = {
     "light.kitchen": ("Kitchen ceiling light", "Kitchen"),

@@ -11,11 +11,11 @@ from homeassistant.util import dt as dt_util
 from homeassistant.util.json import JsonObjectType
 import probatio
 
-from ..const import DOMAIN
-from ..turn.home import SearchResult, build_entity_listing, search_entities
-from ..turn.names import area_name
-from ..turn.state_text import Change, EntityState, Period, SpanProblem, history_text, period_of, state_text
-from .home_states import HomeStates, async_get_home_states
+from ...const import DOMAIN
+from ...turn.names import area_name
+from ..core.home import SearchResult, build_entity_listing, search_entities
+from ..core.state_text import Change, EntityState, Period, SpanProblem, history_text, period_of, state_text
+from .states import HomeStates, async_get_home_states
 
 # The most tokens of states in one result. Also the most areas, domains or names in one call.
 MAX_LISTING_TOKENS = 600

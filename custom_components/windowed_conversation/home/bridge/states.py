@@ -15,11 +15,11 @@ from homeassistant.helpers.event import async_call_later
 from homeassistant.helpers.translation import async_get_translations
 from homeassistant.util.hass_dict import HassKey
 
-from ..const import DOMAIN
-from ..turn.home import Home, KindNames
-from ..turn.names import area_name, format_name
-from ..turn.state_text import EntityState, classify_state, entity_kind, state_text
-from .errors import find_nearest_language
+from ...bridge.errors import find_nearest_language
+from ...const import DOMAIN
+from ...turn.names import area_name, format_name
+from ..core.home import Home, KindNames
+from ..core.state_text import EntityState, classify_state, entity_kind, state_text
 
 _LOGGER = logging.getLogger(__name__)
 

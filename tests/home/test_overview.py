@@ -6,14 +6,14 @@ from random import Random
 from hypothesis import given, strategies as st
 import pytest
 
+from custom_components.windowed_conversation.home.core.overview import Overview, Place
 from custom_components.windowed_conversation.turn.limits import Budget, calculate_overview_limit
-from custom_components.windowed_conversation.turn.overview import Overview, Place
 from custom_components.windowed_conversation.window import EstimatedCounter, WindowPolicy
 from demo.model_server.home_overview import OverviewEntity, parse_overview
 
 COUNT = EstimatedCounter().count
 
-# What separates the parts of the overview, what would look like another part, and anything else.
+# Separators of the parts of the overview, texts that look like another part, and any other text.
 NAMES = st.one_of(
     st.sampled_from(("Lamp", "no area", "No Area", "12", "light: Lamp", "Kitchen (Ground floor)", '"', "\\", "", " ")),
     st.text("aB1 ,;:/()\"'\\\n\r\t\x85\u2028é漢", max_size=12),

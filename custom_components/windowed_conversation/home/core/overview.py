@@ -14,7 +14,7 @@ import json
 import re
 from typing import NamedTuple
 
-from .context import PREFIX_START, replace_prefixes
+from ...turn.context import PREFIX_START, replace_prefixes
 
 _HEADING = "Devices by area and domain, name/alias"
 _NUMBERS_HEADING = "{heading}; a number is how many there are, {tool} finds their names"

@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 from hypothesis import given, strategies as st
 import pytest
 
-from custom_components.windowed_conversation.turn.state_text import (
+from custom_components.windowed_conversation.home.core.state_text import (
     MAX_CHANGES,
     EntityState,
     Period,

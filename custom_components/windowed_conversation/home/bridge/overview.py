@@ -1,4 +1,4 @@
-"""Home Assistant's list of the exposed entities in a prompt, replaced by the compact overview of `turn.overview`.
+"""Home Assistant's list of the exposed entities in a prompt, replaced by the compact overview of `core.overview`.
 
 It is replaced only where it is found whole: it is made again with Home Assistant's own functions and compared.
 """
@@ -23,10 +23,10 @@ from homeassistant.helpers import (
 from homeassistant.util import yaml as yaml_util
 from homeassistant.util.hass_dict import HassKey
 
-from ..const import DOMAIN
-from ..turn.overview import Overview, Place
-from ..window import EstimatedCounter
-from .home_tools import GetStatesTool
+from ...const import DOMAIN
+from ...window import EstimatedCounter
+from ..core.overview import Overview, Place
+from .tools import GetStatesTool
 
 _LOGGER = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given, settings, strategies as st
 import pytest
 
-from custom_components.windowed_conversation.turn.home import (
+from custom_components.windowed_conversation.home.core.home import (
     MAX_STATES_TOKENS,
     NO_STATES_TEXT,
     Home,
@@ -17,14 +17,14 @@ from custom_components.windowed_conversation.turn.home import (
     build_entity_listing,
     build_states_text,
 )
-from custom_components.windowed_conversation.turn.names import area_name, format_name
-from custom_components.windowed_conversation.turn.state_text import (
+from custom_components.windowed_conversation.home.core.state_text import (
     EntityState,
     StateCategory,
     classify_state,
     entity_kind,
     state_text,
 )
+from custom_components.windowed_conversation.turn.names import area_name, format_name
 from custom_components.windowed_conversation.window import EstimatedCounter
 
 count_tokens = EstimatedCounter().count

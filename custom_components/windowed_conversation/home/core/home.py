@@ -11,15 +11,15 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import chain, islice
 
-from ..memory import Words, clean_text
-from .names import area_name, fold_name, format_name, iter_folded_words
+from ...memory import Words, clean_text
+from ...turn.names import area_name, fold_name, format_name, iter_folded_words
 from .state_text import UNKNOWN_STATES, EntityState, StateCategory
 
 # The maximum number of words that are compared of a sentence, and of a name.
 _MAX_SENTENCE_WORDS = 60
 _MAX_NAME_WORDS = 12
-# A word also names whatever it names without its ending: "lights" names "light". These are the minimum length of the
-# word without its ending, and the maximum length of the ending.
+# A word also names the things that it names without its ending: "lights" names "light". These are the minimum length of
+# the word without its ending, and the maximum length of the ending.
 _MIN_STEM_LETTERS = 4
 _MAX_ENDING_LETTERS = 2
 

@@ -9,7 +9,7 @@ import math
 from operator import itemgetter
 from typing import Any
 
-from .names import format_name
+from ...turn.names import format_name
 
 UNKNOWN_STATES = frozenset({"unavailable", "unknown"})
 
@@ -69,7 +69,7 @@ _TARGET_ATTRIBUTES_BY_DOMAIN = {
     "humidifier": ("current_humidity", "humidity", "%"),
     "water_heater": ("current_temperature", "temperature", ""),
 }
-# What a device does at the moment, which its state does not say: a radiator that may heat is also idle.
+# The attributes with the action of a device, which its state does not say: a radiator that may heat is also idle.
 _ACTION_ATTRIBUTE_BY_DOMAIN = {"climate": "hvac_action", "humidifier": "action"}
 
 MAX_CHANGES = 24
