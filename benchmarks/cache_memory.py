@@ -29,14 +29,15 @@ from tests.memory.dialogues import utterances
 
 if TYPE_CHECKING:
     from custom_components.windowed_conversation.home.core import home, state_text
-    from custom_components.windowed_conversation.memory import Memory, PastTurn
-    from custom_components.windowed_conversation.turn import context, recall
+    from custom_components.windowed_conversation.memory.core import Memory, PastTurn
+    from custom_components.windowed_conversation.memory.turn import recall
+    from custom_components.windowed_conversation.turn import context
 else:
     _package = ours.Window.__module__.partition(".")[0]
-    Memory, PastTurn = (getattr(import_module(f"{_package}.memory"), name) for name in ("Memory", "PastTurn"))
+    Memory, PastTurn = (getattr(import_module(f"{_package}.memory.core"), name) for name in ("Memory", "PastTurn"))
     context, home, recall, state_text = (
         import_module(f"{_package}.{name}")
-        for name in ("turn.context", "home.core.home", "turn.recall", "home.core.state_text")
+        for name in ("turn.context", "home.core.home", "memory.turn.recall", "home.core.state_text")
     )
 
 _NAME_EXAMPLE = ("my name is Ada Lovelace", "Nice to meet you.", "what is my name?")

@@ -10,13 +10,13 @@ import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from custom_components.windowed_conversation.memory import Memory, PastTurn
-    from custom_components.windowed_conversation.memory.words import get_stop_words
+    from custom_components.windowed_conversation.memory.core import Memory, PastTurn
+    from custom_components.windowed_conversation.memory.core.words import get_stop_words
 else:
     # Importing the integration's package would import Home Assistant.
     sys.path.insert(0, str(Path(__file__).parent.parent / "custom_components" / "windowed_conversation"))
-    from memory import Memory, PastTurn
-    from memory.words import get_stop_words
+    from memory.core import Memory, PastTurn
+    from memory.core.words import get_stop_words
 
 HOUSEHOLD: dict[str, Any] = json.loads(Path(__file__).with_name("memory_household.json").read_text())
 # The search words of each household's facts by writer and by fact.

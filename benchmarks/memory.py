@@ -40,10 +40,10 @@ from benchmarks.household import (
 from tests.memory.dialogues import found_in_tokens, found_in_turns, questions, utterances
 
 if TYPE_CHECKING:
-    from custom_components.windowed_conversation.memory import Memory, PastTurn, RecallQuery
+    from custom_components.windowed_conversation.memory.core import Memory, PastTurn, RecallQuery
 else:
     # Importing the integration's package would import Home Assistant.
-    from memory import Memory, PastTurn, RecallQuery
+    from memory.core import Memory, PastTurn, RecallQuery
 
 _INTEGRATION_FOLDER = Path(__file__).parent.parent / "custom_components" / "windowed_conversation"
 _TURN_COUNTS = (1_000, 10_000, 100_000)
@@ -176,7 +176,7 @@ import os, random, re, subprocess, tempfile
 resident = lambda: int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
 before = resident()
 sys.path.insert(0, sys.argv[1])
-from memory import Memory, RecallQuery
+from memory.core import Memory, RecallQuery
 memory = Memory(sys.argv[2], ("en", "de"))
 for question in json.loads(sys.argv[3]):
     memory.recall_relevant(RecallQuery(question, "anna", "Anna", limit=20))

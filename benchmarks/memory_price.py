@@ -32,13 +32,14 @@ from benchmarks.household import HOUSEHOLD, START_TIMESTAMP
 from benchmarks.workload import TOOL_NAME, build_system_prompt, estimate_tokens
 
 if TYPE_CHECKING:
-    from custom_components.windowed_conversation.memory import Memory, PastTurn, RecallQuery
-    from custom_components.windowed_conversation.turn import context, recall, recall_query, routing
+    from custom_components.windowed_conversation.memory.core import Memory, PastTurn, RecallQuery
+    from custom_components.windowed_conversation.memory.turn import recall, recall_query
+    from custom_components.windowed_conversation.turn import context, routing
     from custom_components.windowed_conversation.window import Message, ToolCall, Window
 else:
     memory, context, recall, recall_query, routing = (
         import_module(f"windowed_conversation.{name}")
-        for name in ("memory", "turn.context", "turn.recall", "turn.recall_query", "turn.routing")
+        for name in ("memory.core", "turn.context", "memory.turn.recall", "memory.turn.recall_query", "turn.routing")
     )
     Memory, PastTurn, RecallQuery = memory.Memory, memory.PastTurn, memory.RecallQuery
     Message, ToolCall, Window = ours.Message, ours.ToolCall, ours.Window

@@ -36,7 +36,7 @@ from playwright.async_api import Browser, ConsoleMessage, Page, Request, async_p
 from benchmarks.record import iter_record_builders
 from benchmarks.store_parts import copy_exchange, make_topic
 from benchmarks.turn import run_model_server
-from custom_components.windowed_conversation.memory import Memory
+from custom_components.windowed_conversation.memory.core import Memory
 from custom_components.windowed_conversation.record import RECORD, TurnRecord, store_turn
 from custom_components.windowed_conversation.store import WriteJob
 from demo.client import Client, log_in_or_onboard

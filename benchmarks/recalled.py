@@ -31,12 +31,13 @@ from benchmarks.household import SEARCH_WORDS, START_TIMESTAMP
 from benchmarks.workload import estimate_tokens
 
 if TYPE_CHECKING:
-    from custom_components.windowed_conversation.memory import Memory, PastTurn, RecallQuery
-    from custom_components.windowed_conversation.turn import recall, recall_query, routing
+    from custom_components.windowed_conversation.memory.core import Memory, PastTurn, RecallQuery
+    from custom_components.windowed_conversation.memory.turn import recall, recall_query
+    from custom_components.windowed_conversation.turn import routing
 else:
     memory, recall, recall_query, routing = (
         import_module(f"windowed_conversation.{name}")
-        for name in ("memory", "turn.recall", "turn.recall_query", "turn.routing")
+        for name in ("memory.core", "memory.turn.recall", "memory.turn.recall_query", "turn.routing")
     )
     Memory, PastTurn, RecallQuery = memory.Memory, memory.PastTurn, memory.RecallQuery
 

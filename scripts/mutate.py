@@ -33,7 +33,7 @@ from scripts.mutations import Mutation, iter_mutations
 REPOSITORY = Path(__file__).resolve().parents[1]
 PACKAGE_PATH = Path("custom_components/windowed_conversation")
 # Folders whose tests run without Home Assistant, which saves most of the time.
-_PURE_FOLDERS = ("home/core", "memory", "providers", "record", "store", "turn", "window")
+_PURE_FOLDERS = ("home/core", "memory/core", "memory/turn", "providers", "record", "store", "turn", "window")
 _PURE_OPTIONS = ("-p", "no:homeassistant", "-p", "tests.without_home_assistant")
 _MIN_CAUGHT_SHARE = 0.95
 # Exit codes of pytest: 0 if all tests passed, 1 if some failed, 2 and 4 if a test or a conftest.py cannot be imported.

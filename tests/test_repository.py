@@ -48,12 +48,12 @@ from custom_components.windowed_conversation.const import (
     RecordLevel,
 )
 from custom_components.windowed_conversation.flows.account import _LIST_ERROR_KEYS, _MODEL_ERROR_KEYS
-from custom_components.windowed_conversation.memory import KINDS
+from custom_components.windowed_conversation.memory.core import KINDS
+from custom_components.windowed_conversation.memory.turn.remember_requests import ReplyKey
 from custom_components.windowed_conversation.providers.errors import RateLimited
 from custom_components.windowed_conversation.providers.models import SELECTABLE_EFFORTS
 from custom_components.windowed_conversation.sensor import COST_SENSORS, MEMORY_SENSORS, SENSORS
 from custom_components.windowed_conversation.turn.context import ContextPlacement
-from custom_components.windowed_conversation.turn.remember_requests import ReplyKey
 from custom_components.windowed_conversation.turn.routing import RoutingMode, Scope
 from custom_components.windowed_conversation.window import ToolResultMode
 from scripts.measure_size import find_growth, measure_package, read_baseline
@@ -114,7 +114,7 @@ def test_requirement_is_a_floor_and_the_floor_is_tested(requirement: str) -> Non
 
 def test_requirements_are_the_packages_that_are_imported() -> None:
     foreign = set(imported()) - sys.stdlib_module_names - OF_OTHERS
-    by_name = {node.value for node in syntax("memory/words") if isinstance(node, ast.Constant)}
+    by_name = {node.value for node in syntax("memory/core/words") if isinstance(node, ast.Constant)}
 
     assert foreign | ({"snowballstemmer"} & by_name) == set(map(module_of, MANIFEST["requirements"]))
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from custom_components.windowed_conversation.memory import base_language
-from custom_components.windowed_conversation.turn.speaker import UNDERSTOOD_LANGUAGES
+from custom_components.windowed_conversation.memory.core import base_language
+from custom_components.windowed_conversation.memory.turn.speaker import UNDERSTOOD_LANGUAGES
 
 from .repository_files import PACKAGE
 from .translations.check import check_language

@@ -17,18 +17,18 @@ from .agents.agent import AccountConfigEntry, AccountData, async_loaded_agents
 from .agents.config import AgentConfig
 from .agents.forgetting import async_forget_removed_owners, async_track_user_removal
 from .agents.issues import async_clear_issues, async_review_windows
+from .agents.local_intents import async_prepare_first_command
 from .agents.reload_state import async_drop_removed_states, async_load_account_state
 from .agents.setup import async_get_closing_lock, async_retain_memory, async_set_up_account
 from .agents.store import async_get_store, async_start_store
 from .bridge.account import async_create_provider
 from .bridge.errors import build_translated_error, describe_error
-from .bridge.local_intents import async_prepare_first_command
-from .bridge.memory_answers import async_load_sentences
-from .bridge.memory_tools import MemoryAPI
 from .bridge.persons import async_copy_device_owners
 from .const import CONF_PROVIDER, DOMAIN, PROVIDER_NONE
 from .home.bridge.overview import async_acquire_overview
 from .home.bridge.states import async_acquire_home_states
+from .memory.bridge.answers import async_load_sentences
+from .memory.bridge.tools import MemoryAPI
 from .page import async_register_commands, async_register_page
 from .providers import Provider, ProviderError
 from .turn.routing import RoutingMode

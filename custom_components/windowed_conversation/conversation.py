@@ -15,11 +15,11 @@ from homeassistant.helpers.entity_platform import AddConfigEntryEntitiesCallback
 
 from .agents.agent import AccountConfigEntry, Agent
 from .agents.hand_over import async_fire_lost_answers
+from .agents.local_intents import async_keep_sentences_prepared, async_prepare_sentences
 from .agents.turns import async_take_turn
-from .bridge.local_intents import async_keep_sentences_prepared, async_prepare_sentences
-from .bridge.memory_answers import async_load_sentences
 from .const import SUBENTRY_CONVERSATION
 from .entity import AgentEntity
+from .memory.bridge.answers import async_load_sentences
 from .turn.routing import RoutingMode
 
 PARALLEL_UPDATES = 0

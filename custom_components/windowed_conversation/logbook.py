@@ -12,7 +12,7 @@ from .bridge.delivery import Delivery
 from .bridge.errors import ERROR_KEY_BY_CLASS_NAME, plural_form
 from .bridge.turn_report import EVENT_ANSWER, EVENT_FORGOTTEN, EVENT_TURN
 from .const import DOMAIN
-from .memory import base_language
+from .memory.core import base_language
 from .providers import Redirected
 from .turn.errors import LocalAnswerFailed
 from .turn.routing import Route

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from custom_components.windowed_conversation.bridge.memory_answers import (
+from custom_components.windowed_conversation.memory.bridge.answers import (
     MemoryRequest,
     RequestKind,
     are_sentences_loaded,
     match_request,
     parse_yes_no,
 )
-from custom_components.windowed_conversation.turn.speaker import UNDERSTOOD_LANGUAGES
+from custom_components.windowed_conversation.memory.turn.speaker import UNDERSTOOD_LANGUAGES
 
 from .ordinary_sentences import ordinary_sentences
 

@@ -11,7 +11,7 @@ from custom_components.windowed_conversation.bridge.errors import (
     format_count,
     plural_form,
 )
-from custom_components.windowed_conversation.memory import base_language
+from custom_components.windowed_conversation.memory.core import base_language
 from custom_components.windowed_conversation.providers.errors import RateLimited
 
 PLURAL_FORMS = [

@@ -8,14 +8,14 @@ import probatio
 import pytest
 
 from custom_components.windowed_conversation.agents.config import DEFAULT_INSTRUCTIONS
-from custom_components.windowed_conversation.bridge.memory_tools import (
+from custom_components.windowed_conversation.bridge.tools import reduce_schema, shorten_intent_schema
+from custom_components.windowed_conversation.home.bridge.tools import GetHistoryTool, GetStatesTool
+from custom_components.windowed_conversation.memory.bridge.tools import (
     ForgetTool,
     RecallTool,
     RememberTool,
     build_remember_schema,
 )
-from custom_components.windowed_conversation.bridge.tools import reduce_schema, shorten_intent_schema
-from custom_components.windowed_conversation.home.bridge.tools import GetHistoryTool, GetStatesTool
 from tests.exact_tokens import exact_count
 from tests.json_schemas import build_value, find_mistakes, is_accepted
 

@@ -22,7 +22,7 @@ from custom_components.windowed_conversation.const import (
     DOMAIN,
     MEMORY_API_ID,
 )
-from custom_components.windowed_conversation.memory import Memory, PastSummary, PastTurn
+from custom_components.windowed_conversation.memory.core import Memory, PastSummary, PastTurn
 from custom_components.windowed_conversation.turn.context import ContextPlacement
 from custom_components.windowed_conversation.turn.routing import Scope
 from demo.model_server import ModelServer, call, words

@@ -5,7 +5,7 @@ from typing import Any
 from homeassistant.core import HomeAssistant
 
 from custom_components.windowed_conversation.agents.store import AgentStore, async_get_store
-from custom_components.windowed_conversation.memory import Fact, Memory
+from custom_components.windowed_conversation.memory.core import Fact, Memory
 from custom_components.windowed_conversation.record import RecordedTurns, TurnListQuery, TurnRecord
 
 

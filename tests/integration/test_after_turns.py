@@ -9,11 +9,10 @@ from homeassistant.core import Context, Event, HomeAssistant, callback
 from homeassistant.helpers import issue_registry as ir
 import pytest
 
-from custom_components.windowed_conversation.agents import after_turn, conversation_turn
+from custom_components.windowed_conversation.agents import after_turn, conversation_turn, local_intents
 from custom_components.windowed_conversation.agents.after_turn import STEPS, STEPS_AFTER_INTERRUPTION
 from custom_components.windowed_conversation.agents.agent import Agent
 from custom_components.windowed_conversation.agents.conversation_turn import ConversationTurn
-from custom_components.windowed_conversation.bridge import local_intents
 from demo.model_server import ModelServer
 
 from .actions import act

@@ -18,7 +18,7 @@ from custom_components.windowed_conversation.agents.forgetting import async_forg
 from custom_components.windowed_conversation.agents.reload_state import async_agent_states
 from custom_components.windowed_conversation.const import CONF_MEMORY, DOMAIN
 from custom_components.windowed_conversation.diagnostics import async_get_config_entry_diagnostics
-from custom_components.windowed_conversation.memory import KINDS
+from custom_components.windowed_conversation.memory.core import KINDS
 from demo.model_server import ModelServer, skills
 from demo.model_server.conversation import Answer, Call, Conversation
 from demo.model_server.delivery import AnswerHold

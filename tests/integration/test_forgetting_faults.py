@@ -16,7 +16,7 @@ from pytest_homeassistant_custom_component.common import MockConfigEntry, MockUs
 
 from custom_components.windowed_conversation.agents.forgetting import async_forget_everywhere
 from custom_components.windowed_conversation.const import CONF_MEMORY, CONF_RECORD, RecordLevel
-from custom_components.windowed_conversation.memory import Memory
+from custom_components.windowed_conversation.memory.core import Memory
 from custom_components.windowed_conversation.store import writer
 from demo.model_server import ModelServer
 

@@ -17,8 +17,8 @@ from pytest_homeassistant_custom_component.common import MockConfigEntry, async_
 
 from custom_components.windowed_conversation.agents import hand_over
 from custom_components.windowed_conversation.agents.agent import Agent
+from custom_components.windowed_conversation.agents.local_intents import LocalAnswerer
 from custom_components.windowed_conversation.bridge import delivery
-from custom_components.windowed_conversation.bridge.local_intents import LocalAnswerer
 from custom_components.windowed_conversation.bridge.turn_report import EVENT_ANSWER, EVENT_TURN
 from custom_components.windowed_conversation.const import DOMAIN
 from custom_components.windowed_conversation.turn import turn as turn_module

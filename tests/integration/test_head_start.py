@@ -30,8 +30,8 @@ import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
 from custom_components.windowed_conversation.agents.agent import Agent, async_loaded_agents
+from custom_components.windowed_conversation.agents.local_intents import async_prepare_sentences
 from custom_components.windowed_conversation.agents.server import HeadStart
-from custom_components.windowed_conversation.bridge.local_intents import async_prepare_sentences
 from custom_components.windowed_conversation.const import (
     CONF_PROVIDER,
     CONF_ROUTING,

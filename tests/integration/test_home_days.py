@@ -24,7 +24,7 @@ from custom_components.windowed_conversation.const import (
     CONF_TOOL_RESULTS,
     DOMAIN,
 )
-from custom_components.windowed_conversation.memory import PastTurn
+from custom_components.windowed_conversation.memory.core import PastTurn
 from custom_components.windowed_conversation.turn.context import ContextPlacement
 from custom_components.windowed_conversation.turn.routing import RoutingMode
 from demo.model_server import ModelServer, call, words

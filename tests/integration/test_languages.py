@@ -24,9 +24,9 @@ import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry, MockUser, async_fire_time_changed
 
 import custom_components.windowed_conversation as integration
-from custom_components.windowed_conversation.bridge import memory_answers
 from custom_components.windowed_conversation.const import CONF_ROUTING
-from custom_components.windowed_conversation.turn import recall_query, remember_requests, speaker
+from custom_components.windowed_conversation.memory.bridge import answers as memory_answers
+from custom_components.windowed_conversation.memory.turn import recall_query, remember_requests, speaker
 from demo.model_server import ModelServer, words
 
 from .conftest import AGENT, SayFn, SetUpFn, get_speech

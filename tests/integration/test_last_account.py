@@ -27,7 +27,7 @@ from custom_components.windowed_conversation.const import (
     DOMAIN,
     PROVIDER_NONE,
 )
-from custom_components.windowed_conversation.memory import PastTurn, Summary
+from custom_components.windowed_conversation.memory.core import PastTurn, Summary
 
 from .conftest import SayFn, SetUpFn, flush_store, listed, stop, until
 from .remembered import add_fact, list_facts, memory_of

@@ -12,7 +12,7 @@ from homeassistant.util.yaml import parse_yaml
 import pytest
 from pytest_homeassistant_custom_component.common import async_capture_events, async_mock_service
 
-from custom_components.windowed_conversation.bridge.local_intents import LocalAnswerer
+from custom_components.windowed_conversation.agents.local_intents import LocalAnswerer
 from custom_components.windowed_conversation.const import (
     CONF_PROVIDER,
     CONF_RECORD,

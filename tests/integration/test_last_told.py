@@ -18,7 +18,7 @@ from custom_components.windowed_conversation.const import (
     PROVIDER_OPENAI,
     PROVIDER_OPENAI_CHAT,
 )
-from custom_components.windowed_conversation.memory import PastTurn
+from custom_components.windowed_conversation.memory.core import PastTurn
 from demo.model_server import ModelServer
 
 from .conftest import SayFn, SetUpFn, get_speech, start, stop

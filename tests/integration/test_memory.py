@@ -18,7 +18,7 @@ from custom_components.windowed_conversation.const import (
     RecordLevel,
 )
 from custom_components.windowed_conversation.diagnostics import async_get_config_entry_diagnostics
-from custom_components.windowed_conversation.memory import PastTurn
+from custom_components.windowed_conversation.memory.core import PastTurn
 from custom_components.windowed_conversation.turn.routing import Scope
 from demo.model_server import ModelServer
 

@@ -18,7 +18,7 @@ import probatio
 import pytest
 
 from custom_components.windowed_conversation.agents.actions import memory as memory_actions
-from custom_components.windowed_conversation.memory import PastTurn
+from custom_components.windowed_conversation.memory.core import PastTurn
 
 from .actions import MEMORY_ACTIONS, TURN_ACTIONS, act
 from .conftest import SetUpFn, flush_store, stop
@@ -513,7 +513,7 @@ async def test_before_the_first_account_there_is_no_memory(
 
 
 async def test_memory_that_is_full_is_told(home: HomeAssistant, entry, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("custom_components.windowed_conversation.memory.rows.MAX_FACTS", 1)
+    monkeypatch.setattr("custom_components.windowed_conversation.memory.core.rows.MAX_FACTS", 1)
     await act(home, "remember", text=BINS)
 
     for action, data in (("remember", {"text": TEA}), ("import_memories", {"memories": [fact(8, TEA)]})):

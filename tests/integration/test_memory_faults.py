@@ -13,7 +13,7 @@ from homeassistant.helpers import issue_registry as ir
 import pytest
 
 from custom_components.windowed_conversation.const import DOMAIN
-from custom_components.windowed_conversation.memory import Memory
+from custom_components.windowed_conversation.memory.core import Memory
 
 from .conftest import SayFn, flush_store, get_speech, until
 from .remembered import memory_of

@@ -7,7 +7,7 @@ from homeassistant.core import Context, HomeAssistant
 import pytest
 
 from custom_components.windowed_conversation.const import CONF_SCOPE
-from custom_components.windowed_conversation.turn.recall import HEADING
+from custom_components.windowed_conversation.memory.turn.recall import HEADING
 from custom_components.windowed_conversation.turn.routing import Scope
 from demo.model_server import ModelServer
 

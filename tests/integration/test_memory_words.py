@@ -15,21 +15,21 @@ import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
 from custom_components.windowed_conversation.agents.config import AgentConfig
-from custom_components.windowed_conversation.bridge.local_intents import LocalAnswerer
-from custom_components.windowed_conversation.bridge.memory_answers import (
+from custom_components.windowed_conversation.agents.local_intents import LocalAnswerer
+from custom_components.windowed_conversation.bridge.persons import async_find_speaker
+from custom_components.windowed_conversation.bridge.tools import ToolSchemaCache, async_get_tools
+from custom_components.windowed_conversation.const import DOMAIN, MEMORY_API_ID
+from custom_components.windowed_conversation.memory.bridge.answers import (
     ForgetCallback,
     MemoryAccess,
     MemoryAnswerer,
     async_load_sentences,
 )
-from custom_components.windowed_conversation.bridge.memory_tools import MemoryAPI, RecallTool, make_tools
-from custom_components.windowed_conversation.bridge.persons import async_find_speaker
-from custom_components.windowed_conversation.bridge.tools import ToolSchemaCache, async_get_tools
-from custom_components.windowed_conversation.const import DOMAIN, MEMORY_API_ID
-from custom_components.windowed_conversation.memory import LostRows, Memory
-from custom_components.windowed_conversation.turn.remember_requests import LastAnswer, MemoryDialog, MemoryReply
+from custom_components.windowed_conversation.memory.bridge.tools import MemoryAPI, RecallTool, make_tools
+from custom_components.windowed_conversation.memory.core import LostRows, Memory
+from custom_components.windowed_conversation.memory.turn.remember_requests import LastAnswer, MemoryDialog, MemoryReply
+from custom_components.windowed_conversation.memory.turn.speaker import Speaker
 from custom_components.windowed_conversation.turn.routing import RouteReason, Situation, WindowKey
-from custom_components.windowed_conversation.turn.speaker import Speaker
 from custom_components.windowed_conversation.window import Message
 
 from .agent_forms import get_selectors, open_new

@@ -20,8 +20,8 @@ from custom_components.windowed_conversation.const import (
     CONF_MEMORY,
     CONF_ROUTING,
 )
-from custom_components.windowed_conversation.memory import Fact, PastTurn
-from custom_components.windowed_conversation.turn.recall import HEADING, PromptFacts, build_prompt_facts
+from custom_components.windowed_conversation.memory.core import Fact, PastTurn
+from custom_components.windowed_conversation.memory.turn.recall import HEADING, PromptFacts, build_prompt_facts
 from custom_components.windowed_conversation.turn.routing import RoutingMode
 from demo.model_server import ModelServer, call, words
 

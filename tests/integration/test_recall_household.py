@@ -15,7 +15,7 @@ from pytest_homeassistant_custom_component.common import MockUser
 
 from custom_components.windowed_conversation.agents.store import async_get_store
 from custom_components.windowed_conversation.const import CONF_ROUTING
-from custom_components.windowed_conversation.memory import Memory
+from custom_components.windowed_conversation.memory.core import Memory
 from custom_components.windowed_conversation.turn.routing import RoutingMode
 from demo.model_server import ModelServer
 

@@ -28,7 +28,7 @@ from custom_components.windowed_conversation.const import (
     PROVIDER_OPENAI,
     RecordLevel,
 )
-from custom_components.windowed_conversation.memory import Memory
+from custom_components.windowed_conversation.memory.core import Memory
 from custom_components.windowed_conversation.record import RecordedTurns, TurnListQuery, TurnRecord
 from demo.model_server import ModelServer
 

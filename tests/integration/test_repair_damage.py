@@ -9,7 +9,7 @@ from homeassistant.core import HomeAssistant
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
-from custom_components.windowed_conversation.memory import Memory
+from custom_components.windowed_conversation.memory.core import Memory
 
 from .actions import act
 from .conftest import SayFn, flush_store, get_speech, listed, start, stop, until

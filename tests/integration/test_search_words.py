@@ -27,7 +27,7 @@ BLACKOUT = "the electricity is gone, is it a blackout?"
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a model be idle at once, and no fact be in the prompt."""
     monkeypatch.setattr(search_words, "_IDLE_SECONDS", 0.0)
-    monkeypatch.setattr("custom_components.windowed_conversation.turn.recall.MAX_PROMPT_FACT_TOKENS", 0)
+    monkeypatch.setattr("custom_components.windowed_conversation.memory.turn.recall.MAX_PROMPT_FACT_TOKENS", 0)
 
 
 def requested(model_server: ModelServer) -> list[str]:

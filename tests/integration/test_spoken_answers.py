@@ -3,7 +3,7 @@
 from homeassistant.core import HomeAssistant
 import pytest
 
-from custom_components.windowed_conversation.memory import RecallHit
+from custom_components.windowed_conversation.memory.core import RecallHit
 from demo.model_server import ModelServer, words
 from demo.model_server.conversation import Answer, Call
 

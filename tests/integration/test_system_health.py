@@ -15,7 +15,7 @@ from pytest_homeassistant_custom_component.typing import WebSocketGenerator
 
 from custom_components.windowed_conversation import const
 from custom_components.windowed_conversation.const import DOMAIN, PROVIDER_NONE
-from custom_components.windowed_conversation.memory import PastTurn
+from custom_components.windowed_conversation.memory.core import PastTurn
 from custom_components.windowed_conversation.store import writer
 from tests.documents import DOCS, column
 from tests.repository_files import TEXTS

@@ -17,7 +17,7 @@ import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
 from custom_components.windowed_conversation.agents.config import DEFAULT_POLICY
-from custom_components.windowed_conversation.bridge.local_intents import LocalAnswerer
+from custom_components.windowed_conversation.agents.local_intents import LocalAnswerer
 from custom_components.windowed_conversation.bridge.tools import ToolSchemaCache, async_get_tools
 from custom_components.windowed_conversation.providers.events import ToolSchema
 from custom_components.windowed_conversation.turn.routing import Situation

@@ -2,7 +2,7 @@
 
 import pytest
 
-from custom_components.windowed_conversation.memory import Memory
+from custom_components.windowed_conversation.memory.core import Memory
 
 
 @pytest.fixture

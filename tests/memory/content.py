@@ -3,9 +3,9 @@
 import sqlite3
 from typing import Any
 
-from custom_components.windowed_conversation.memory import PastTurn
-from custom_components.windowed_conversation.memory.rows import insert_record
-from custom_components.windowed_conversation.memory.words import Words
+from custom_components.windowed_conversation.memory.core import PastTurn
+from custom_components.windowed_conversation.memory.core.rows import insert_record
+from custom_components.windowed_conversation.memory.core.words import Words
 
 DAY = 86_400.0
 NOW = 1_800_000_000.0

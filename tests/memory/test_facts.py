@@ -4,7 +4,7 @@ import sqlite3
 
 import pytest
 
-from custom_components.windowed_conversation.memory import Memory, MemoryFull, rows
+from custom_components.windowed_conversation.memory.core import Memory, MemoryFull, rows
 
 from .content import NOW, get_texts, turn
 

@@ -8,7 +8,7 @@ import sqlite3
 
 import pytest
 
-from custom_components.windowed_conversation.memory import LostRows, Memory, PastSummary, index, rows
+from custom_components.windowed_conversation.memory.core import LostRows, Memory, PastSummary, index, rows
 from custom_components.windowed_conversation.store import Schema
 
 from .content import DAY, NOW, indexed, insert_summary, read_all_files, stored, turn

@@ -7,7 +7,7 @@ from hypothesis import given, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 import pytest
 
-from custom_components.windowed_conversation.memory import KINDS, Memory, PastSummary
+from custom_components.windowed_conversation.memory.core import KINDS, Memory, PastSummary
 
 from .content import NOW, indexed, insert_summary, read_all_files, stored, turn
 

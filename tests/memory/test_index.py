@@ -4,7 +4,7 @@ import sqlite3
 
 import pytest
 
-from custom_components.windowed_conversation.memory import Memory, index, words
+from custom_components.windowed_conversation.memory.core import Memory, index, words
 
 from .content import NOW, indexed, stored, turn
 

@@ -5,8 +5,8 @@ import sqlite3
 
 import pytest
 
-from custom_components.windowed_conversation.memory import Memory, PastTurn
-from custom_components.windowed_conversation.memory.words import get_stop_words
+from custom_components.windowed_conversation.memory.core import Memory, PastTurn
+from custom_components.windowed_conversation.memory.core.words import get_stop_words
 
 from .content import get_texts
 from .dialogues import found_in_tokens, found_in_turns, questions, utterances

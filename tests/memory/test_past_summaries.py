@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from custom_components.windowed_conversation.memory import Memory, MemoryListQuery, PastSummary, Summary
-from custom_components.windowed_conversation.memory.search import MAX_EXCERPT_CHARS, extract_excerpt
+from custom_components.windowed_conversation.memory.core import Memory, MemoryListQuery, PastSummary, Summary
+from custom_components.windowed_conversation.memory.core.search import MAX_EXCERPT_CHARS, extract_excerpt
 
 from .content import NOW, insert_summary, turn
 

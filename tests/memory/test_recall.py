@@ -2,7 +2,7 @@
 
 import pytest
 
-from custom_components.windowed_conversation.memory import PastSummary, RecallQuery, search
+from custom_components.windowed_conversation.memory.core import PastSummary, RecallQuery, search
 
 from .content import DAY, NOW, get_texts, insert_summary, turn
 

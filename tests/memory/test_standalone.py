@@ -15,7 +15,7 @@ sys.modules["homeassistant"] = None
 sys.path.insert(0, sys.argv[1])
 before = set(sys.modules)
 
-from memory import Memory, PastTurn
+from memory.core import Memory, PastTurn
 
 memory = Memory(sys.argv[2], languages=("en", "de"))
 memory.add_turn(PastTurn(conversation="c1", at=1_700_000_000.0, said="I am Ada", answer="Hello Ada", person="ada"))

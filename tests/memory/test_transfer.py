@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from custom_components.windowed_conversation.memory import BadLine, LoadCounts, Memory, PastSummary
+from custom_components.windowed_conversation.memory.core import BadLine, LoadCounts, Memory, PastSummary
 
 from .content import NOW, get_texts, indexed, insert_summary, stored, turn
 

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from custom_components.windowed_conversation.memory import MemoryListQuery, PastSummary, PastTurn, rows
+from custom_components.windowed_conversation.memory.core import MemoryListQuery, PastSummary, PastTurn, rows
 
 from .content import NOW, get_texts, insert_summary, turn
 

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from custom_components.windowed_conversation.memory import Memory, RecallQuery
-from custom_components.windowed_conversation.memory.words import Words
+from custom_components.windowed_conversation.memory.core import Memory, RecallQuery
+from custom_components.windowed_conversation.memory.core.words import Words
 
 from .content import get_texts, read_all_files
 

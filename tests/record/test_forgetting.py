@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from custom_components.windowed_conversation.memory import Memory
+from custom_components.windowed_conversation.memory.core import Memory
 from custom_components.windowed_conversation.record import (
     RecordedTurns,
     TurnListQuery,

@@ -3,10 +3,10 @@
 from contextlib import closing
 import sqlite3
 
-from custom_components.windowed_conversation.memory import Memory
+from custom_components.windowed_conversation.memory.core import Memory
+from custom_components.windowed_conversation.memory.turn.forgetting import CONVERSATIONS
 from custom_components.windowed_conversation.record import RECORD, forget_turns
 from custom_components.windowed_conversation.store import VALUE_TABLE, write_value
-from custom_components.windowed_conversation.turn.forgetting import CONVERSATIONS
 from custom_components.windowed_conversation.window import EstimatedCounter, Message, Window, WindowPolicy
 from custom_components.windowed_conversation.window.codecs.snapshot import ConversationChange, write_conversation_change
 

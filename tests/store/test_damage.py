@@ -10,7 +10,7 @@ from traceback import format_exception
 
 import pytest
 
-from custom_components.windowed_conversation.memory import PastSummary
+from custom_components.windowed_conversation.memory.core import PastSummary
 from custom_components.windowed_conversation.record import RecordedTurns, TurnListQuery, expire_turns
 from custom_components.windowed_conversation.store import (
     StoreUnavailable,
@@ -461,7 +461,7 @@ def test_missing_fts5_is_not_damage_of_an_existing_file(content, tmp_path, monke
     path = tmp_path / "memory.db"
     path.write_bytes(content)
     monkeypatch.setattr(
-        "custom_components.windowed_conversation.memory.index._PROBE_STATEMENTS",
+        "custom_components.windowed_conversation.memory.core.index._PROBE_STATEMENTS",
         ("CREATE VIRTUAL TABLE temp.probe USING fts0(words)",),
     )
 

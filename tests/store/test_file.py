@@ -7,7 +7,7 @@ import stat
 
 import pytest
 
-from custom_components.windowed_conversation.memory import Memory, index
+from custom_components.windowed_conversation.memory.core import Memory, index
 from custom_components.windowed_conversation.store import (
     Schema,
     StoreUnavailable,

@@ -2,6 +2,7 @@
 
 import pytest
 
+from custom_components.windowed_conversation.memory.turn.speaker import is_instruction
 from custom_components.windowed_conversation.turn.routing import (
     MAX_COMMAND_CHARS,
     Route,
@@ -17,7 +18,6 @@ from custom_components.windowed_conversation.turn.routing import (
     is_unlikely_name,
     is_word_cut,
 )
-from custom_components.windowed_conversation.turn.speaker import is_instruction
 from custom_components.windowed_conversation.window import Message, ToolCall
 
 COMMAND = "turn on the light"

@@ -2,9 +2,9 @@
 
 import pytest
 
+from custom_components.windowed_conversation.memory.turn.speaker import Speaker
 from custom_components.windowed_conversation.turn.errors import IdTooLong
 from custom_components.windowed_conversation.turn.routing import Scope, WindowKey, build_window_key
-from custom_components.windowed_conversation.turn.speaker import Speaker
 
 
 @pytest.mark.parametrize(

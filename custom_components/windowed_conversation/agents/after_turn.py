@@ -14,12 +14,12 @@ from homeassistant.helpers import llm
 
 from ..bridge.turn_report import async_fire_turn_event
 from ..const import DOMAIN
-from ..memory import PastTurn
+from ..memory.core import PastTurn
+from ..memory.turn.speaker import is_about_speaker
 from ..providers import CONNECTION_ERRORS
 from ..turn.context import extract_user_text
 from ..turn.limits import find_window_shortfall
 from ..turn.routing import Route, RouteReason, Scope
-from ..turn.speaker import is_about_speaker
 from ..turn.state import Turn
 from ..window import QUESTION, Message
 from .agent import Agent, async_notify_servers

@@ -23,10 +23,10 @@ from ..bridge.errors import log_fault
 from ..bridge.tools import ToolSchemaCache
 from ..const import DOMAIN
 from ..home.core.home import StatesText
+from ..memory.turn.recall import PromptFacts
+from ..memory.turn.remember_requests import LastAnswer
 from ..providers import ModelProfile, Unavailable, Vendor
 from ..turn.model import BilledRequest, FallbackAgent, Model
-from ..turn.recall import PromptFacts
-from ..turn.remember_requests import LastAnswer
 from ..turn.routing import RoutingMode
 from ..turn.state import Turn
 from ..window import Window, WindowStats

@@ -17,9 +17,6 @@ from homeassistant.util import dt as dt_util
 
 from ..bridge.chat_log import ChatLogReply
 from ..bridge.errors import async_get_done_phrase
-from ..bridge.local_intents import REASONS_FOR_DEFAULT_AGENT, LocalAnswerer
-from ..bridge.memory_answers import ForgetCallback, MemoryAnswerer
-from ..bridge.memory_tools import async_get_home_languages, make_tools
 from ..bridge.pictures import async_read_input_files, create_look_tools
 from ..bridge.tools import SafeAPIInstance, async_get_tools
 from ..const import DOMAIN, RecordLevel
@@ -27,23 +24,26 @@ from ..home.bridge.overview import async_shorten_prompt
 from ..home.bridge.states import async_get_home_states
 from ..home.bridge.tools import create_home_tools
 from ..home.core.home import MIN_STATES_TOKENS, STATES_HINT
-from ..memory import Memory
+from ..memory.bridge.answers import ForgetCallback, MemoryAnswerer
+from ..memory.bridge.tools import async_get_home_languages, make_tools
+from ..memory.core import Memory
+from ..memory.turn.forgetting import remove_forget_exchange
+from ..memory.turn.recall import PromptFacts, append_prompt_facts
+from ..memory.turn.remember_requests import MemoryDialog, MemoryReply
+from ..memory.turn.speaker import Speaker
 from ..providers import count_tools_tokens
 from ..turn.context import ContextPlacement, InputStamp
 from ..turn.errors import PromptRenderingFailed
-from ..turn.forgetting import remove_forget_exchange
 from ..turn.limits import RequestWeight, calculate_max_live_tokens, calculate_overview_limit, weigh_request
 from ..turn.model import Model, Question
 from ..turn.names import clean_name
-from ..turn.recall import PromptFacts, append_prompt_facts
-from ..turn.remember_requests import MemoryDialog, MemoryReply
 from ..turn.routing import RoutingMode
-from ..turn.speaker import Speaker
 from ..turn.state import Turn
 from ..window import Attachment, EstimatedCounter, TextKind, Window, WindowStats, count_text_tokens
 from .agent import Agent, EntityAgent, async_find_agent, async_find_fallback_agents
 from .forgetting import async_run_deletion
 from .live_context import TurnContext, calculate_live_limit
+from .local_intents import REASONS_FOR_DEFAULT_AGENT, LocalAnswerer
 from .store import async_get_store
 
 _LOGGER = logging.getLogger(__name__)

@@ -10,7 +10,7 @@ from homeassistant.helpers.chat_session import CONVERSATION_TIMEOUT
 from homeassistant.util.ulid import ulid_to_bytes
 
 from ..const import Persistence
-from ..memory import Memory, MemoryUnavailable
+from ..memory.core import Memory, MemoryUnavailable
 from ..store import WriteJob
 from ..turn.routing import WindowKey
 from ..window import CalibratedCounter, Exchange, Snapshot, Window, WindowRegistry

@@ -7,9 +7,9 @@ from homeassistant.components.conversation import ConversationInput, Conversatio
 from homeassistant.core import HomeAssistant, callback
 from homeassistant.util.hass_dict import HassKey
 
-from ..bridge.local_intents import get_speech
 from ..const import DOMAIN
 from ..turn.routing import is_echo
+from .local_intents import get_speech
 
 # Text-to-speech is at least this fast, in characters per second.
 _SPEECH_RATE = 10.0

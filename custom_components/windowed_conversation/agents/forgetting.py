@@ -11,8 +11,8 @@ from homeassistant.core import Event, HomeAssistant, callback
 
 from ..bridge.turn_report import async_fire_forget_event
 from ..const import DOMAIN
-from ..memory import LostRows, Memory, MemoryUnavailable, Tombstone
-from ..turn.forgetting import ForgottenExchanges, RemovedOwners, find_removed_owners, remove_forgotten
+from ..memory.core import LostRows, Memory, MemoryUnavailable, Tombstone
+from ..memory.turn.forgetting import ForgottenExchanges, RemovedOwners, find_removed_owners, remove_forgotten
 from ..turn.routing import WindowKey
 from ..window import Snapshot
 from .agent import async_loaded_agents

@@ -31,12 +31,12 @@ from ..bridge.chat_log import (
 )
 from ..bridge.delivery import FILLER_SECONDS, Delivery, Filler, async_announce, async_mention, async_notify
 from ..bridge.errors import async_get_spoken_text, log_fault
-from ..bridge.local_intents import async_is_never_mind, get_speech
 from ..bridge.turn_report import async_fire_answer_event
 from ..const import DOMAIN
 from ..turn.routing import RoutingMode
 from .agent import Agent
 from .conversation_turn import ConversationTurn
+from .local_intents import async_is_never_mind, get_speech
 
 _LOGGER = logging.getLogger(__name__)
 

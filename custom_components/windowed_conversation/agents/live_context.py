@@ -10,18 +10,8 @@ from typing import Any, NamedTuple
 
 from ..home.bridge.states import async_get_home_states
 from ..home.core.home import MAX_STATES_TOKENS, NO_STATES_TEXT, StatesText, build_states_text
-from ..memory import Fact, Memory, RecallHit, RecallQuery
-from ..turn.context import (
-    MAX_LIVE_TOKENS,
-    TRIMMED_NOTE,
-    ContextPlacement,
-    InputStamp,
-    LiveContext,
-    format_context,
-    live_sections,
-)
-from ..turn.names import area_name
-from ..turn.recall import (
+from ..memory.core import Fact, Memory, RecallHit, RecallQuery
+from ..memory.turn.recall import (
     MAX_RECALLED_TOKENS,
     PromptFacts,
     RecalledLines,
@@ -32,8 +22,18 @@ from ..turn.recall import (
     interleave_hits,
     is_about_home_state,
 )
-from ..turn.recall_query import build_recall_query
-from ..turn.speaker import Speaker
+from ..memory.turn.recall_query import build_recall_query
+from ..memory.turn.speaker import Speaker
+from ..turn.context import (
+    MAX_LIVE_TOKENS,
+    TRIMMED_NOTE,
+    ContextPlacement,
+    InputStamp,
+    LiveContext,
+    format_context,
+    live_sections,
+)
+from ..turn.names import area_name
 from ..window import Exchange, TextKind, Window, is_summary
 from .agent import Agent, ProfileKey
 from .config import AgentConfig

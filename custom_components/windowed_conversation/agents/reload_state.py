@@ -11,10 +11,10 @@ from homeassistant.util.hass_dict import HassKey
 from ..bridge.account import ServerCache
 from ..bridge.calibration import ModelCalibrations, async_get_exact_counter
 from ..const import DOMAIN
+from ..memory.turn.recall import PromptFacts, RecalledLines
+from ..memory.turn.speaker import Speaker
 from ..record import TurnRecord
 from ..turn.attempts import Attempt
-from ..turn.recall import PromptFacts, RecalledLines
-from ..turn.speaker import Speaker
 from ..window import CalibratedCounter, WindowRegistry
 from .config import AgentConfig
 from .conversations import ConversationStore

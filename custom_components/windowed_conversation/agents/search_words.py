@@ -12,8 +12,8 @@ from homeassistant.core import HassJob, callback
 from homeassistant.helpers.event import async_call_later
 
 from ..bridge.errors import log_fault
-from ..bridge.memory_tools import async_get_home_languages
-from ..memory import Fact, MemoryUnavailable, base_language
+from ..memory.bridge.tools import async_get_home_languages
+from ..memory.core import Fact, MemoryUnavailable, base_language
 from ..providers import ProviderError
 from ..record import EMPTY_TURN, TurnRecord
 from ..turn.attempts import Attempt

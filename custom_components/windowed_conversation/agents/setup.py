@@ -23,7 +23,7 @@ from ..bridge.account import async_model_profile, async_open_connection, get_ven
 from ..bridge.calibration import ExactCounter, async_get_exact_counter
 from ..bridge.errors import build_translated_error
 from ..const import DOMAIN, SUBENTRY_AI_TASK
-from ..memory import MemoryUnavailable
+from ..memory.core import MemoryUnavailable
 from ..providers import ListedModel, ModelProfile, ModelSettings, Provider
 from ..store import delete_file, delete_overdue
 from ..turn.errors import TurnError

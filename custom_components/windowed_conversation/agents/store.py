@@ -20,7 +20,9 @@ from homeassistant.util.hass_dict import HassKey
 from homeassistant.util.language import matches
 
 from ..const import CONF_MEMORY, CONF_PERSISTENCE, CONF_RECORD, DOMAIN, Persistence, RecordLevel
-from ..memory import Memory, MemoryUnavailable
+from ..memory.core import Memory, MemoryUnavailable
+from ..memory.turn.forgetting import CONVERSATIONS, ConversationForgetting, forget_all_but_memory
+from ..memory.turn.recall_query import get_small_talk_words, iter_command_words
 from ..record import RECORD, expire_turns, forget_turns
 from ..store import (
     VALUE_TABLE,
@@ -33,8 +35,6 @@ from ..store import (
     schedule_deletion,
     write_value,
 )
-from ..turn.forgetting import CONVERSATIONS, ConversationForgetting, forget_all_but_memory
-from ..turn.recall_query import get_small_talk_words, iter_command_words
 from .config import DEFAULT_MEMORY, DEFAULT_MEMORY_DAYS, DEFAULT_PERSISTENCE, DEFAULT_RECORD, get_memory_days
 from .issues import async_update_leftovers, async_update_store_issues
 

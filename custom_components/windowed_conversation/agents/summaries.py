@@ -10,10 +10,11 @@ from uuid import uuid7
 from homeassistant.helpers import llm
 
 from ..bridge.errors import log_fault
-from ..bridge.memory_answers import async_load_sentences
 from ..bridge.persons import async_find_person
 from ..bridge.turn_report import async_fire_summary_event
-from ..memory import Summary
+from ..memory.bridge.answers import async_load_sentences
+from ..memory.core import Summary
+from ..memory.turn.speaker import is_about_speaker
 from ..providers import ProviderError, Usage
 from ..record import EMPTY_TURN, TurnRecord
 from ..turn.attempts import Attempt
@@ -21,7 +22,6 @@ from ..turn.context import extract_user_text
 from ..turn.errors import TurnError
 from ..turn.model import Question
 from ..turn.routing import Route, Scope, WindowKey
-from ..turn.speaker import is_about_speaker
 from ..turn.state import Turn
 from ..turn.summary import ask_for_compaction, ask_for_summary, collect_compaction_messages
 from ..window import (

@@ -23,10 +23,9 @@ from ..bridge.chat_log import (
     find_pipeline_log,
 )
 from ..bridge.errors import async_get_error_phrase, describe_error, format_next_sentence, get_error_key, log_fault
-from ..bridge.local_intents import LocalAnswerer, get_speech
-from ..bridge.memory_answers import are_sentences_loaded, async_load_sentences
 from ..bridge.persons import async_find_speaker, async_get_device_owners
 from ..bridge.turn_report import async_trace_turn, build_answer_attributes
+from ..memory.bridge.answers import are_sentences_loaded, async_load_sentences
 from ..turn.errors import ConversationBusy, IdTooLong
 from ..turn.routing import (
     Route,
@@ -47,6 +46,7 @@ from .conversation_turn import ConversationTurn, async_build_question, build_mem
 from .echo import SpokenAnswer, async_record_spoken_answer, async_take_echoed_answer
 from .hand_over import PipelineTurn, async_end_hand_overs
 from .live_context import NO_METRICS
+from .local_intents import LocalAnswerer, get_speech
 from .store import async_get_store
 
 _LOGGER = logging.getLogger(__name__)

@@ -1,4 +1,4 @@
 """Translation between Home Assistant's types and the integration's own, one subject in each module.
 
-The subjects are the chat log, local intents, LLM tools, errors and spoken texts, and the files under `.storage`.
+The subjects are the chat log, LLM tools, errors and spoken texts, and the files under `.storage`.
 """

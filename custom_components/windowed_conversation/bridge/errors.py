@@ -19,7 +19,7 @@ from homeassistant.util.language import matches
 
 from .. import providers
 from ..const import DOMAIN
-from ..memory import base_language
+from ..memory.core import base_language
 from ..turn import errors as turn
 from ..window import MAX_TOKENS
 

@@ -13,8 +13,8 @@ from homeassistant.helpers import entity_registry as er, intent
 from homeassistant.helpers.translation import async_get_translations
 
 from ..const import ATTR_DEVICE, ATTR_PERSON, CONF_DEVICE_OWNERS, DOMAIN
+from ..memory.turn.speaker import Speaker
 from ..turn.names import clean_name, iter_folded_words, remove_control_chars
-from ..turn.speaker import Speaker
 from .errors import find_nearest_language
 
 _PERSON_DOMAIN = "person"

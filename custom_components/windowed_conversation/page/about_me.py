@@ -19,8 +19,8 @@ from ..agents.store import RECORD_TEXT_DAYS
 from ..bridge.errors import build_refusal
 from ..bridge.persons import async_get_device_owners
 from ..const import RecordLevel
-from ..memory import Fact, FactTelling, Memory
-from ..turn.recall import format_source_id
+from ..memory.core import Fact, FactTelling, Memory
+from ..memory.turn.recall import format_source_id
 
 # Of the home. Of their own facts, everybody gets all.
 _MAX_HOME_FACTS = 500

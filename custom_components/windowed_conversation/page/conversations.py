@@ -25,7 +25,7 @@ from ..agents.store import async_get_store
 from ..bridge.persons import async_find_person
 from ..bridge.turn_report import build_window_figures
 from ..const import DOMAIN
-from ..memory import MemoryUnavailable
+from ..memory.core import MemoryUnavailable
 from ..record import RecordedTurns
 from ..turn.context import extract_user_text
 from ..turn.errors import TurnError

@@ -29,8 +29,8 @@ import probatio
 from ..agents.actions import access
 from ..agents.actions.memory import open_usable_store
 from ..agents.actions.turns import async_get_permissions
-from ..bridge.local_intents import QUESTION_INTENT_PARTS
-from ..memory import Memory, MemoryListQuery, RecallHit
+from ..agents.local_intents import QUESTION_INTENT_PARTS
+from ..memory.core import Memory, MemoryListQuery, RecallHit
 from ..record import RecordedTurns, ToolCallText, TurnListQuery, TurnRecord
 from ..turn.context import extract_user_text
 from ..turn.names import clean_name

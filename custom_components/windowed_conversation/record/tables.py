@@ -6,7 +6,7 @@ import json
 import math
 import sqlite3
 
-from ..memory import Erasure, LostRows, mark_unerased
+from ..memory.core import Erasure, LostRows, mark_unerased
 from ..store import Schema, checksum_sql
 from .turn_record import (
     MAX_FIELD_CHARS,

@@ -146,7 +146,7 @@ class RouteReason(StrEnum):
     # a satellite has heard its own answer: see `is_echo`
     ECHO = "echo"
     TOO_LONG = "too_long_for_local"
-    # Home Assistant matched the sentence, but probably misunderstood it: see `bridge.local_intents`
+    # Home Assistant matched the sentence, but probably misunderstood it: see `agents.local_intents`
     UNKNOWN_PLACE = "unknown_place"
     NOBODY_KNOWN = "nobody_known"
     DELAYED_QUESTION = "delayed_question"

@@ -20,7 +20,7 @@ import probatio
 from ...bridge.errors import build_refusal
 from ...bridge.persons import async_find_person
 from ...const import ATTR_PERSON, DOMAIN
-from ...memory import MAX_ID_BYTES, Memory, MemoryUnavailable
+from ...memory.core import MAX_ID_BYTES, Memory, MemoryUnavailable
 from ...turn.errors import IdTooLong
 from ...turn.routing import WindowKey, check_id
 from ...window import MAX_TOKENS, Window, WindowStats, is_in_turn, is_int_in_range

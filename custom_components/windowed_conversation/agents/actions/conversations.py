@@ -22,7 +22,7 @@ import probatio
 from ...bridge.errors import build_refusal, build_translated_error, describe_error
 from ...bridge.turn_report import build_window_figures
 from ...const import DOMAIN
-from ...memory import MemoryUnavailable
+from ...memory.core import MemoryUnavailable
 from ...providers import ProviderError
 from ...turn.errors import TurnError
 from ...turn.limits import RequestWeight

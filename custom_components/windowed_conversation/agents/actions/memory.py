@@ -16,8 +16,8 @@ from homeassistant.util.json import JsonObjectType, JsonValueType
 import probatio
 
 from ...bridge.errors import build_refusal, build_translated_error
-from ...bridge.memory_answers import async_load_sentences
-from ...memory import (
+from ...memory.bridge.answers import async_load_sentences
+from ...memory.core import (
     KINDS,
     MAX_FACT_CHARS,
     BadLine,
@@ -31,9 +31,9 @@ from ...memory import (
     RecallHit,
     clean_fact,
 )
-from ...turn.recall import format_source_id
-from ...turn.remember_requests import ReplyKey, StatedFact, remember_fact
-from ...turn.speaker import Speaker, is_about_speaker
+from ...memory.turn.recall import format_source_id
+from ...memory.turn.remember_requests import ReplyKey, StatedFact, remember_fact
+from ...memory.turn.speaker import Speaker, is_about_speaker
 from ..forgetting import async_forget_everywhere
 from ..store import AgentStore, async_get_store
 from . import access

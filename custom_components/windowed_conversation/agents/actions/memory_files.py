@@ -15,7 +15,7 @@ from homeassistant.core import HomeAssistant
 
 from ...bridge.errors import build_refusal
 from ...const import DOMAIN
-from ...memory import BadLine
+from ...memory.core import BadLine
 
 _FILE_SUFFIX = ".jsonl"
 _FILE_MODE = 0o600

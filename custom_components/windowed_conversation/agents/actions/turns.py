@@ -21,7 +21,7 @@ import probatio
 from ...bridge.errors import build_refusal
 from ...bridge.persons import async_find_person
 from ...bridge.turn_report import find_agent_entity_id
-from ...memory import Memory
+from ...memory.core import Memory
 from ...providers import Usage
 from ...record import (
     EMPTY_TURN,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import chain, islice
 
-from ...memory import Words, clean_text
+from ...memory.core import Words, clean_text
 from ...turn.names import area_name, fold_name, format_name, iter_folded_words
 from .state_text import UNKNOWN_STATES, EntityState, StateCategory
 

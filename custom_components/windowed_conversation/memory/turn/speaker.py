@@ -11,13 +11,13 @@ from pathlib import Path
 import re
 from typing import Any, Self
 
-from ..memory import Words, base_language, clean_text, get_first_person_words, remove_diacritics, split_words
-from .names import iter_folded_words
-from .routing import WindowKey
+from ...turn.names import iter_folded_words
+from ...turn.routing import WindowKey
+from ..core import Words, base_language, clean_text, get_first_person_words, remove_diacritics, split_words
 
-# Each language has one file, with what is understood in it. The folder is listed at import, which Home Assistant does
+# Each language has one file, with its words and sentences. The folder is listed at import, which Home Assistant does
 # outside the event loop.
-_LANGUAGES_FOLDER = Path(__file__).parents[1] / "languages"
+_LANGUAGES_FOLDER = Path(__file__).parents[2] / "languages"
 UNDERSTOOD_LANGUAGES = frozenset([path.stem for path in _LANGUAGES_FOLDER.glob("*.json")])
 
 
@@ -51,7 +51,7 @@ def _load_words(base: str, name: str) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class Speaker:
-    """The speaker of an exchange, with their language and what they said."""
+    """The speaker of an exchange, with their language and their sentence."""
 
     text: str
     language: str

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from custom_components.windowed_conversation.memory import Memory
-from custom_components.windowed_conversation.turn.forgetting import forget_everything, forget_fact
-from custom_components.windowed_conversation.turn.recall_query import build_recall_query
-from custom_components.windowed_conversation.turn.remember_requests import ReplyKey, remember_statement
-from custom_components.windowed_conversation.turn.speaker import Speaker
+from custom_components.windowed_conversation.memory.core import Memory
+from custom_components.windowed_conversation.memory.turn.forgetting import forget_everything, forget_fact
+from custom_components.windowed_conversation.memory.turn.recall_query import build_recall_query
+from custom_components.windowed_conversation.memory.turn.remember_requests import ReplyKey, remember_statement
+from custom_components.windowed_conversation.memory.turn.speaker import Speaker
 
 HOUSEHOLDS: dict[str, dict[str, Any]] = json.loads(
-    Path(__file__).with_name("memory_households.json").read_text(encoding="utf-8")
+    Path(__file__).with_name("households.json").read_text(encoding="utf-8")
 )
 QUESTIONS = [
     (language, question, fact)

@@ -6,15 +6,8 @@ from datetime import UTC, datetime, timedelta, timezone
 from hypothesis import given, strategies as st
 import pytest
 
-from custom_components.windowed_conversation.memory import RecallHit, RecallQuery
-from custom_components.windowed_conversation.turn.context import (
-    InputStamp,
-    LiveContext,
-    add_context,
-    format_context,
-    format_recalled_lines,
-)
-from custom_components.windowed_conversation.turn.recall import (
+from custom_components.windowed_conversation.memory.core import RecallHit, RecallQuery
+from custom_components.windowed_conversation.memory.turn.recall import (
     MAX_RECALLED_TOKENS,
     PromptFacts,
     RecalledLines,
@@ -25,13 +18,20 @@ from custom_components.windowed_conversation.turn.recall import (
     interleave_hits,
     is_about_home_state,
 )
-from custom_components.windowed_conversation.turn.recall_query import (
+from custom_components.windowed_conversation.memory.turn.recall_query import (
     build_recall_query,
     find_past_time,
     get_small_talk_words,
     iter_command_words,
 )
-from custom_components.windowed_conversation.turn.speaker import Speaker
+from custom_components.windowed_conversation.memory.turn.speaker import Speaker
+from custom_components.windowed_conversation.turn.context import (
+    InputStamp,
+    LiveContext,
+    add_context,
+    format_context,
+    format_recalled_lines,
+)
 from custom_components.windowed_conversation.window import (
     EstimatedCounter,
     Exchange,

@@ -14,7 +14,7 @@ import time
 from types import EllipsisType
 from typing import NamedTuple
 
-from ..memory import (
+from ..core import (
     Fact,
     LostRows,
     Memory,

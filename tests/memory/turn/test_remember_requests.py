@@ -8,9 +8,9 @@ import math
 
 import pytest
 
-from custom_components.windowed_conversation.memory import Memory, PastSummary, PastTurn
-from custom_components.windowed_conversation.turn.forgetting import forget_everything, forget_fact
-from custom_components.windowed_conversation.turn.remember_requests import (
+from custom_components.windowed_conversation.memory.core import Memory, PastSummary, PastTurn
+from custom_components.windowed_conversation.memory.turn.forgetting import forget_everything, forget_fact
+from custom_components.windowed_conversation.memory.turn.remember_requests import (
     LastAnswer,
     MemoryDialog,
     MemoryReply,
@@ -21,7 +21,7 @@ from custom_components.windowed_conversation.turn.remember_requests import (
     recall_lines,
     remember_statement,
 )
-from custom_components.windowed_conversation.turn.speaker import Speaker
+from custom_components.windowed_conversation.memory.turn.speaker import Speaker
 from tests.memory.content import insert_summary
 
 SPEAKERS: dict[str, Callable[[str, str], Speaker]] = {

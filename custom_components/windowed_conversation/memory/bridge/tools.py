@@ -13,13 +13,13 @@ from homeassistant.util import dt as dt_util
 from homeassistant.util.json import JsonObjectType
 import probatio
 
-from ..const import DOMAIN, MEMORY_API_ID
-from ..memory import MAX_FACT_CHARS, MAX_QUOTE_CHARS, Memory, MemoryUnavailable, base_language
+from ...bridge.persons import async_find_person
+from ...const import DOMAIN, MEMORY_API_ID
+from ..core import MAX_FACT_CHARS, MAX_QUOTE_CHARS, Memory, MemoryUnavailable, base_language
 from ..turn.forgetting import FORGET_TOOL_NAME, forget_fact
 from ..turn.remember_requests import MemoryDialog, MemoryReply, ReplyKey, recall_lines, remember_statement
 from ..turn.speaker import Speaker, is_quote_from, is_supported_by
-from .memory_answers import ForgetCallback, MemoryAccess, parse_yes_no
-from .persons import async_find_person
+from .answers import ForgetCallback, MemoryAccess, parse_yes_no
 
 _MAX_QUERY = 300
 _MAX_LANGUAGES = 4
@@ -191,8 +191,8 @@ class ForgetTool(_MemoryTool):
 class MemoryAPI(llm.API):
     """The LLM API for other agents. It finds memories of the home, and the user's own that are not private.
 
-    It is read-only, because other agents cannot prove what the user said or that nobody else reads along. Our own
-    agents get the full set of tools instead.
+    It is read-only, because other agents cannot prove that a quote is the user's or that nobody else reads along. Our
+    own agents get the full set of tools instead.
     """
 
     def __init__(self, hass: HomeAssistant, memory: Callable[[], MemoryAccess | None]) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import given, strategies as st
 import pytest
 
-from custom_components.windowed_conversation.memory import Fact
-from custom_components.windowed_conversation.turn.recall import (
+from custom_components.windowed_conversation.memory.core import Fact
+from custom_components.windowed_conversation.memory.turn.recall import (
     HEADING,
     MAX_PROMPT_FACT_TOKENS,
     PromptFacts,

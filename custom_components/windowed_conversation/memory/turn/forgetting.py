@@ -17,7 +17,23 @@ import math
 import sqlite3
 from typing import Any, NamedTuple
 
-from ..memory import (
+from ...record import list_recorded_people
+from ...store import Schema, checksum_sql, delete_values, list_value_owners
+from ...turn.context import extract_user_text
+from ...turn.routing import WindowKey
+from ...window import QUESTION, EvictionCounts, Exchange, Message, Snapshot, is_summary, with_content
+from ...window.codecs.snapshot import (
+    TABLES_SQL,
+    TEXTS,
+    ConversationChange,
+    StoredConversation,
+    delete_conversation,
+    delete_orphans,
+    list_stored_conversations,
+    read_conversation,
+    write_conversation_change,
+)
+from ..core import (
     KINDS,
     Erasure,
     ExchangeOwner,
@@ -29,24 +45,8 @@ from ..memory import (
     clean_text,
     has_time_between,
 )
-from ..record import list_recorded_people
-from ..store import Schema, checksum_sql, delete_values, list_value_owners
-from ..window import QUESTION, EvictionCounts, Exchange, Message, Snapshot, is_summary, with_content
-from ..window.codecs.snapshot import (
-    TABLES_SQL,
-    TEXTS,
-    ConversationChange,
-    StoredConversation,
-    delete_conversation,
-    delete_orphans,
-    list_stored_conversations,
-    read_conversation,
-    write_conversation_change,
-)
-from .context import extract_user_text
 from .recall import HEADING, format_source_id
 from .remember_requests import MAX_FACTS_NAMED, MemoryReply, ReplyKey, find_matching_facts
-from .routing import WindowKey
 from .speaker import Speaker, is_about_speaker, is_supported_by
 
 CONVERSATIONS = Schema(TABLES_SQL.format(sum=checksum_sql(TEXTS["exchange"])), TEXTS, mend=delete_orphans)

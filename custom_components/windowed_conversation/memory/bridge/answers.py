@@ -14,7 +14,9 @@ from hassil.intents import Intents
 from hassil.recognize import RecognizeResult, recognize_all
 from homeassistant.core import HomeAssistant
 
-from ..memory import MAX_FACT_CHARS, Memory, MemoryUnavailable, base_language, split_words
+from ...bridge.errors import async_get_spoken_text, plural_form
+from ...turn.routing import is_question
+from ..core import MAX_FACT_CHARS, Memory, MemoryUnavailable, base_language, split_words
 from ..turn.forgetting import forget_everything, forget_fact
 from ..turn.remember_requests import (
     MemoryDialog,
@@ -26,9 +28,7 @@ from ..turn.remember_requests import (
     quote_text,
     remember_statement,
 )
-from ..turn.routing import is_question
 from ..turn.speaker import UNDERSTOOD_LANGUAGES, Speaker, get_word_boundary, load_language
-from .errors import async_get_spoken_text, plural_form
 
 # A function that runs work which forgets, and removes the forgotten text from windows and prompts as well. Raises
 # MemoryUnavailable.
@@ -234,7 +234,7 @@ def _make_request(found: RecognizeResult, said: str, sentences: _SentenceTemplat
 
 
 def _takes_back(said: str, start: int, sentences: _SentenceTemplates) -> bool:
-    """Return whether the speaker takes back what was said before: "forget that, turn on the light".
+    """Return whether the speaker takes back an earlier sentence: "forget that, turn on the light".
 
     `start` is the place of the captured text.
     """

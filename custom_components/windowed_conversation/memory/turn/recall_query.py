@@ -7,9 +7,9 @@ from functools import cache, partial
 import re
 from typing import Any
 
-from ..memory import RecallQuery, base_language
+from ...turn.routing import is_question
+from ..core import RecallQuery, base_language
 from .recall import MAX_RECALL_HITS
-from .routing import is_question
 from .speaker import Speaker, get_word_boundary, load_language
 
 _MAX_AGO = 400

@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from custom_components.windowed_conversation.memory import LostRows, Memory, PastTurn, Summary, Tombstone, rows
-from custom_components.windowed_conversation.record import RECORD, forget_turns
-from custom_components.windowed_conversation.turn.context import InputStamp
-from custom_components.windowed_conversation.turn.forgetting import (
+from custom_components.windowed_conversation.memory.core import LostRows, Memory, PastTurn, Summary, Tombstone, rows
+from custom_components.windowed_conversation.memory.turn.forgetting import (
     CONVERSATIONS,
     ConversationForgetting,
     ForgottenExchanges,
     remove_forgotten,
 )
-from custom_components.windowed_conversation.turn.recall import HEADING
+from custom_components.windowed_conversation.memory.turn.recall import HEADING
+from custom_components.windowed_conversation.record import RECORD, forget_turns
+from custom_components.windowed_conversation.turn.context import InputStamp
 from custom_components.windowed_conversation.turn.routing import WindowKey
 from custom_components.windowed_conversation.window import Exchange, Message, NativeData, ToolCall, WindowStats
 from custom_components.windowed_conversation.window.codecs.snapshot import (

@@ -13,8 +13,8 @@ from .records import KINDS, MemoryKind
 from .words import Words
 
 # also works if this package is imported on its own
-if TYPE_CHECKING or "." in __package__:
-    from .. import store as store  # noqa: PLC0414 - for the other modules of this package
+if TYPE_CHECKING or __package__ != "memory.core":
+    from ... import store as store  # noqa: PLC0414 - for the other modules of this package
 else:
     store = import_module("store")
 

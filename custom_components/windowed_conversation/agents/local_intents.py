@@ -29,15 +29,15 @@ from homeassistant.helpers import (
 from homeassistant.helpers.debounce import Debouncer
 from homeassistant.helpers.intent import INTENT_NEVERMIND, IntentResponse, IntentResponseErrorCode, IntentResponseType
 
+from ..bridge.chat_log import async_ask_agent, convert_contents
+from ..bridge.persons import async_build_place_replacer, async_get_exposed_persons, async_state_at
 from ..const import DOMAIN
+from ..memory.bridge.answers import MemoryAnswerer
+from ..memory.turn.speaker import is_instruction
 from ..turn import routing
 from ..turn.errors import LocalAnswerFailed
 from ..turn.routing import WRONG_MATCH_REASONS, RouteReason, Situation
-from ..turn.speaker import is_instruction
 from ..window import Message
-from .chat_log import async_ask_agent, convert_contents
-from .memory_answers import MemoryAnswerer
-from .persons import async_build_place_replacer, async_get_exposed_persons, async_state_at
 
 _LOGGER = logging.getLogger(__name__)
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from custom_components.windowed_conversation.memory.words import Words
-from custom_components.windowed_conversation.turn.speaker import is_about_speaker, is_quote_from, is_supported_by
+from custom_components.windowed_conversation.memory.core.words import Words
+from custom_components.windowed_conversation.memory.turn.speaker import is_about_speaker, is_quote_from, is_supported_by
 
 SAID = "By the way, my dentist is now on  Tuesday at four, and turn on the café lamp!"
 

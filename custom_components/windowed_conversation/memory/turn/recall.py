@@ -8,10 +8,10 @@ import json
 from pathlib import Path
 import re
 
-from ..memory import Fact, RecallHit, clean_text
-from ..window import Exchange, Role, is_summary
-from .context import format_recalled_lines
-from .names import remove_delimiters
+from ...turn.context import format_recalled_lines
+from ...turn.names import remove_delimiters
+from ...window import Exchange, Role, is_summary
+from ..core import Fact, RecallHit, clean_text
 
 HOME_LABEL = "the home"
 SUMMARY_LABEL = "summary of an earlier conversation"

@@ -1,0 +1,40 @@
+"""Past turns, facts and summaries in an SQLite file, and their recall. Needs a stemmer, but not Home Assistant."""
+
+from .erasure import (
+    Erasure as Erasure,
+    ExchangeOwner as ExchangeOwner,
+    ExchangeText as ExchangeText,
+    has_time_between as has_time_between,
+    mark_unerased as mark_unerased,
+)
+from .index import MemoryUnavailable as MemoryUnavailable
+from .memory import Memory as Memory
+from .records import (
+    KINDS as KINDS,
+    BadLine as BadLine,
+    Fact as Fact,
+    FactTelling as FactTelling,
+    LoadCounts as LoadCounts,
+    LostRows as LostRows,
+    MemoryFull as MemoryFull,
+    MemoryKind as MemoryKind,
+    PastSummary as PastSummary,
+    PastTurn as PastTurn,
+    RecallHit as RecallHit,
+    Summary as Summary,
+    Tombstone as Tombstone,
+)
+from .search import MemoryListQuery as MemoryListQuery, RecallQuery as RecallQuery
+from .words import (
+    MAX_FACT_CHARS as MAX_FACT_CHARS,
+    MAX_ID_BYTES as MAX_ID_BYTES,
+    MAX_QUOTE_CHARS as MAX_QUOTE_CHARS,
+    Words as Words,
+    base_language as base_language,
+    clean_fact as clean_fact,
+    clean_text as clean_text,
+    get_first_person_words as get_first_person_words,
+    join_lines as join_lines,
+    remove_diacritics as remove_diacritics,
+    split_words as split_words,
+)
