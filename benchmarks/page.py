@@ -227,7 +227,7 @@ async def open_page(
     browser: Browser, client: Client, agent_id: str, conversation: str, figures: Figures
 ) -> AsyncIterator[Page]:
     """Yield the page in a new browser context, after it has painted a conversation."""
-    context = await logged_in(browser, client)
+    context = await logged_in(browser, client, has_motion=True)
     await context.add_init_script(_WATCH)
     page = await context.new_page()
     figures.watch(page, client.url)

@@ -86,7 +86,7 @@ class _Turns:
 async def _open_browser(state: str, browser: Browser, client: Client, agent_id: str) -> AsyncIterator[None]:
     """Have the browser show what a state says, and wait until it is quiet."""
     if state == _CLOSED:
-        context = await logged_in(browser, client)
+        context = await logged_in(browser, client, has_motion=True)
         page = await context.new_page()
         await page.goto(f"{client.url}{_OTHER_PAGE}")
         await asyncio.sleep(_QUIET_SECONDS)

@@ -44,7 +44,7 @@ _SCENES = (
 async def record_animation(browser: Browser, client: Client, path: Path) -> None:
     """Take the turns of the scenes in a real browser and write the animation."""
     await _save_tiles(client)
-    context = await logged_in(browser, client)
+    context = await logged_in(browser, client, has_motion=True)
     await context.add_init_script("localStorage.setItem('dockedSidebar', JSON.stringify('always_hidden'))")
     home, phone = await context.new_page(), await context.new_page()
     await home.set_viewport_size(_HOME_VIEWPORT)

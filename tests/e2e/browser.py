@@ -32,10 +32,16 @@ _GROWING = "…"
 expect.set_options(timeout=_TIMEOUT_MS)
 
 
-async def logged_in(browser: Browser, client: Client, *, scale: float = 1) -> BrowserContext:
-    """Return a browser context that has stored the login of `client`, as after ticking "keep me logged in"."""
+async def logged_in(browser: Browser, client: Client, *, scale: float = 1, has_motion: bool = False) -> BrowserContext:
+    """Return a browser context that has stored the login of `client`, as after ticking "keep me logged in".
+
+    Without motion, the frontend omits its animations, whose frames cost more than all else that the browser does.
+    """
     context = await browser.new_context(
-        viewport={"width": 1280, "height": 900}, device_scale_factor=scale, service_workers="block"
+        viewport={"width": 1280, "height": 900},
+        device_scale_factor=scale,
+        reduced_motion="no-preference" if has_motion else "reduce",
+        service_workers="block",
     )
     context.set_default_timeout(_TIMEOUT_MS)
     tokens = {
