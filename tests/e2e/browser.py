@@ -32,6 +32,13 @@ _GROWING = "…"
 expect.set_options(timeout=_TIMEOUT_MS)
 
 
+# What the frontend itself does when a link of it is followed.
+_NAVIGATE = """url => {
+  history.pushState(null, "", url);
+  window.dispatchEvent(new CustomEvent("location-changed"));
+}"""
+
+
 async def logged_in(browser: Browser, client: Client, *, scale: float = 1, has_motion: bool = False) -> BrowserContext:
     """Return a browser context that has stored the login of `client`, as after ticking "keep me logged in".
 
@@ -52,6 +59,11 @@ async def logged_in(browser: Browser, client: Client, *, scale: float = 1, has_m
     }
     await context.add_init_script(f"localStorage.setItem('hassTokens', {json.dumps(json.dumps(tokens))})")
     return context
+
+
+async def navigate(page: Page, url: str) -> None:
+    """Go to another page of the frontend, which is not loaded again."""
+    await page.evaluate(_NAVIGATE, url)
 
 
 class AssistDialog:

@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 from playwright.async_api import Locator, Page, Request, WebSocket, expect
 
 from demo.client import Client
+from tests.e2e.browser import navigate
 
 DOMAIN = "windowed_conversation"
 PATH = "windowed-conversation"
@@ -135,13 +136,6 @@ async def perform_action(client: Client, action: str, **data: Any) -> Any:
     return answer["service_response"]
 
 
-# What the frontend itself does when a link of it is followed.
-_NAVIGATE = """url => {
-  history.pushState(null, "", url);
-  window.dispatchEvent(new CustomEvent("location-changed"));
-}"""
-
-
 class Traffic:
     """The subscriptions of a browser's page, its requests to other hosts, its errors, and its dialogs."""
 
@@ -204,7 +198,7 @@ class PagePanel:
         """Go to a view, with its query, and wait until it has loaded. If the page is open, only the view is loaded."""
         url = f"{self._url}/{PATH}/{path}"
         if await self.locator.count() and self.page.url != url:
-            await self.page.evaluate(_NAVIGATE, url)
+            await navigate(self.page, url)
         else:
             await self.page.goto(url)
         await self.loaded()

@@ -10,16 +10,16 @@ import json
 import re
 from typing import Any
 
-from playwright.async_api import Locator, Page
+from playwright.async_api import Locator
 import pytest
 import pytest_asyncio
 
 from demo.client import Client, RefusedError
 from demo.home_assistant import find_free_port
 from demo.setup_agent import Account, ModelAccess, add_account, change_agent
-from tests.e2e.browser import AssistDialog, logged_in, save_screenshot
+from tests.e2e.browser import AssistDialog, logged_in, navigate, save_screenshot
 from tests.e2e.house import House, wait_for
-from tests.e2e.page import DOMAIN, VIEWS, PagePanel, perform_action
+from tests.e2e.page import DOMAIN, PATH, VIEWS, PagePanel, perform_action
 from tests.repository_files import PACKAGE, flat
 
 # Each language of the interface, and the code by which a pipeline knows it.
@@ -130,9 +130,10 @@ class Seen:
 class Visitor:
     """A person who opens all views in a language."""
 
-    def __init__(self, page: Page, house: House, language: str) -> None:
-        """Store the browser's page, and read the texts of the language."""
-        self._page = page
+    def __init__(self, panel: PagePanel, house: House, language: str) -> None:
+        """Store the tab of the browser, and read the texts of the language."""
+        self._panel = panel
+        self._page = panel.page
         self._house = house
         self._language = language
         self.texts = Texts(language)
@@ -155,9 +156,19 @@ class Visitor:
         await self._page.set_viewport_size({"width": SIZES["desktop"][0], "height": SIZES["desktop"][1]})
         self.seen.english[view], self.seen.cut[view], self.seen.own[view] = english, cut, own
 
-    async def go(self, path: str) -> None:
-        """Load a page of the frontend."""
+    async def load(self, path: str) -> None:
+        """Load the frontend, which reads its language then, and go to a page of it."""
         await self._page.goto(f"{self._house.url}/{path}")
+
+    async def go(self, path: str) -> None:
+        """Go to another page of the frontend."""
+        await navigate(self._page, f"{self._house.url}/{path}")
+
+    async def close_dialog(self) -> None:
+        """Close the open dialog."""
+        button = self._page.locator("[data-dialog=close]").locator("visible=true").last
+        await button.click()
+        await button.wait_for(state="hidden")
 
     def submit_button(self) -> Locator:
         """Return the main button of the open dialog."""
@@ -165,7 +176,7 @@ class Visitor:
 
     async def add_account(self) -> None:
         """Look at the menu of providers, and at the form of a server that cannot be reached."""
-        await self.go(f"config/integrations/dashboard/add?domain={DOMAIN}")
+        await self.load(f"config/integrations/dashboard/add?domain={DOMAIN}")
         await self.submit_button().click()
         menu = self._page.locator("step-flow-menu")
         await menu.wait_for()
@@ -176,6 +187,7 @@ class Visitor:
         await self.submit_button().click()
         await form.locator("ha-alert").first.wait_for()
         await self.look("account")
+        await self.close_dialog()
 
     async def _open_form(self, row: Locator) -> Locator:
         """Open the form of an account or an agent: the first button of its row collapses it."""
@@ -190,6 +202,7 @@ class Visitor:
         rows = self._page.locator("ha-config-sub-entry-row").filter(has_text="Window demo")
         await open_sections(await self._open_form(rows.first))
         await self.look("agent")
+        await self.close_dialog()
 
     async def change_options(self) -> None:
         """Look at the form of the account with all sections open."""
@@ -197,6 +210,7 @@ class Visitor:
         rows = self._page.locator("ha-config-entry-row").filter(has_text="Window demo")
         await open_sections(await self._open_form(rows.first))
         await self.look("options")
+        await self.close_dialog()
 
     async def open_device(self) -> None:
         """Look at the page of the agent's device, and talk to it there: it answers, and then the model fails."""
@@ -210,6 +224,7 @@ class Visitor:
         await dialog.say("fail with 400")
         await dialog.answer()
         await self.look("talk")
+        await self.close_dialog()
 
     async def open_activity(self) -> None:
         """Look at the rows of the agent under Activity."""
@@ -219,11 +234,11 @@ class Visitor:
 
     async def open_repairs(self) -> None:
         """Look at the issues, and at the flows of two."""
+        await self.go("config/repairs")
         for view, issue, step in (
             ("repair-model", "model_retired", "step-flow-form"),
             ("repair-size", "model_too_small", "step-flow-menu"),
         ):
-            await self.go("config/repairs")
             title = self._page.locator("ha-config-repairs").get_by_text(
                 self.texts.format(f"issues.{issue}.title", agent="Ada", model="older")
             )
@@ -233,16 +248,17 @@ class Visitor:
             await title.click()
             await self._page.locator(step).wait_for()
             await self.look(view)
+            await self.close_dialog()
 
     async def open_panel(self) -> None:
         """Look at each view of the integration's page."""
-        panel = PagePanel(self._page, self._house.url)
-        await panel.open_conversation(self._house.account.agent_id, "looked at")
+        await self.go(PATH)
+        await self._panel.open_conversation(self._house.account.agent_id, "looked at")
         for view in VIEWS:
-            await panel.follow(view)
-            await panel.main.locator("details").evaluate_all("all => all.forEach(each => { each.open = true; })")
+            await self._panel.follow(view)
+            await self._panel.main.locator("details").evaluate_all("all => all.forEach(each => { each.open = true; })")
             await self.look(view)
-            self.seen.wide[view] += await panel.find_wide()
+            self.seen.wide[view] += await self._panel.find_wide()
 
 
 async def open_sections(form: Locator) -> None:
@@ -300,12 +316,19 @@ async def lively_house(shared_house: House) -> AsyncIterator[House]:
     house.model.reset()
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def tab(browser, lively_house: House) -> AsyncIterator[PagePanel]:
+    """Yield a tab of the browser, which stays open for all languages."""
+    context = await logged_in(browser, lively_house.client)
+    yield PagePanel(await context.new_page(), lively_house.url)
+    await context.close()
+
+
 @pytest_asyncio.fixture(scope="module", loop_scope="session", params=LANGUAGES)
-async def seen(request: pytest.FixtureRequest, browser, lively_house: House) -> Seen:
+async def seen(request: pytest.FixtureRequest, tab: PagePanel, lively_house: House) -> Seen:
     """Open all views in a language."""
     await change_language(lively_house, request.param)
-    context = await logged_in(browser, lively_house.client)
-    visitor = Visitor(await context.new_page(), lively_house, request.param)
+    visitor = Visitor(tab, lively_house, request.param)
     await visitor.add_account()
     await visitor.change_agent()
     await visitor.change_options()
@@ -313,7 +336,6 @@ async def seen(request: pytest.FixtureRequest, browser, lively_house: House) -> 
     await visitor.open_activity()
     await visitor.open_repairs()
     await visitor.open_panel()
-    await context.close()
     return visitor.seen
 
 
