@@ -190,9 +190,9 @@ def write_initial_files(config: Path, port: int, integrations: Iterable[Path] = 
     _write_http_settings(storage / "http", port)
     if not (storage / "onboarding").exists():
         # The other onboarding steps would set up integrations that need the internet; only creating the user remains.
-        _write_storage_file(storage / "onboarding", (4, 1), {"done": ["core_config", "analytics", "integration"]})
+        write_storage_file(storage / "onboarding", (4, 1), {"done": ["core_config", "analytics", "integration"]})
     if not (storage / "core.config_entries").exists():
-        _write_storage_file(
+        write_storage_file(
             storage / "core.config_entries",
             (1, 5),
             {"entries": [_build_disabled_entry(each) for each in _ONLINE_DOMAINS]},
@@ -218,7 +218,7 @@ def _write_http_settings(path: Path, port: int) -> None:
         "error": None,
         "error_message": None,
     }
-    _write_storage_file(path, (2, 2), {"stable": stable, "pending": None, "yaml_migration_done": True})
+    write_storage_file(path, (2, 2), {"stable": stable, "pending": None, "yaml_migration_done": True})
 
 
 def _build_disabled_entry(domain: str) -> dict[str, Any]:
@@ -243,6 +243,7 @@ def _build_disabled_entry(domain: str) -> dict[str, Any]:
     }
 
 
-def _write_storage_file(path: Path, version: tuple[int, int], data: dict[str, Any]) -> None:
+def write_storage_file(path: Path, version: tuple[int, int], data: dict[str, Any]) -> None:
+    """Write a file as Home Assistant's stores do; its name is the key of the store."""
     major, minor = version
     path.write_text(json.dumps({"version": major, "minor_version": minor, "key": path.name, "data": data}))

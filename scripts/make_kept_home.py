@@ -308,7 +308,7 @@ def _check(folder: Path) -> None:
 async def _visit(folder: Path, copy: Path, model: str) -> None:
     """Visit a copy of the kept home, and keep the responses and the events."""
     kept.copy_home(folder.name, copy, model)
-    await restore_logins(copy, sys.executable, kept.OWNER, kept.GUEST)
+    restore_logins(copy, kept.OWNER, kept.GUEST)
     async with run_kept_house(copy) as house:
         responses = await kept.visit(house)
     found: dict[str, Any] = {"actions": responses, "events": _read_events(copy)}

@@ -56,7 +56,7 @@ async def stay(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
     seen: dict[str, Any] = {}
     async with ModelServer(strict=True, models=("scripted", "gpt-5-mini")) as model:
         home = kept.copy_home(version, folder, model.address)
-        await restore_logins(folder, python, kept.OWNER, kept.GUEST)
+        restore_logins(folder, kept.OWNER, kept.GUEST)
         async with run_kept_house(folder, python) as house:
             entries = await house.people.owner.send_command("config_entries/get", domain=kept.DOMAIN)
             states = await house.people.owner.fetch_states()
