@@ -4,11 +4,12 @@ Core's OpenAI integration is set up beside ours in the same Home Assistant. A fi
 it. The question is not counted.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
-from playwright.async_api import Browser, Locator, Page, expect
+from playwright.async_api import Browser, BrowserContext, Locator, Page, expect
 import pytest
 import pytest_asyncio
 
@@ -63,6 +64,15 @@ class Hand:
         await self.click(card.get_by_text("Unknown"))
 
 
+@dataclass(frozen=True, slots=True)
+class Addition:
+    """An account that a hand has added, and the id of the assistant that was the preferred one before."""
+
+    hand: Hand
+    client: Client
+    assistant: str
+
+
 async def add_server(hand: Hand, url: str) -> None:
     """Add an account with a compatible server."""
     await hand.select_integration(url, "windowed", "Windowed Conversation")
@@ -107,37 +117,44 @@ async def home(tmp_path_factory, model: ModelServer) -> AsyncIterator[tuple[str,
         yield process.url, client
 
 
-@pytest_asyncio.fixture(loop_scope="session")
-async def assistant(home: tuple[str, Client], model: ModelServer) -> AsyncIterator[str]:
-    """Yield the id of the preferred assistant, which has a voice and Home Assistant's own agent before each test."""
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def context(browser: Browser, home: tuple[str, Client]) -> AsyncIterator[BrowserContext]:
+    """Yield a browser context, which keeps the files of the frontend."""
+    context = await logged_in(browser, home[1])
+    yield context
+    await context.close()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def addition(
+    request, context: BrowserContext, home: tuple[str, Client], model: ModelServer
+) -> AsyncIterator[Addition]:
+    """Add an account in a new page of a size, while the preferred assistant is Home Assistant's own with a voice."""
+    size, add = request.param
     model.reset()
     model.change(models=("gpt-5-mini", "gpt-4o-mini"), strict=True)
-    client = home[1]
-    pipeline = await ensure_pipeline(client, "conversation.home_assistant", "Home Assistant voice")
-    await client.send_command("assist_pipeline/pipeline/set_preferred", pipeline_id=pipeline)
-    yield pipeline
+    url, client = home
+    assistant = await ensure_pipeline(client, "conversation.home_assistant", "Home Assistant voice")
+    await client.send_command("assist_pipeline/pipeline/set_preferred", pipeline_id=assistant)
+    page = await context.new_page()
+    await page.set_viewport_size(SIZES[size])
+    hand = Hand(page, model)
+    await add(hand, url)
+    yield Addition(hand, client, assistant)
+    await save_screenshot(page, f"first-answer-{size}-{add.__name__}")
+    await page.close()
     for domain in DOMAINS:
         for entry in await client.send_command("config_entries/get", domain=domain):
             await client.delete(f"/api/config/config_entries/entry/{entry['entry_id']}")
 
 
-@pytest_asyncio.fixture(loop_scope="session", params=SIZES, ids=lambda size: size)
-async def hand(request, browser: Browser, home: tuple[str, Client], model: ModelServer) -> AsyncIterator[Hand]:
-    """Yield a hand in a new page of this size."""
-    context = await logged_in(browser, home[1])
-    page = await context.new_page()
-    await page.set_viewport_size(SIZES[request.param])
-    yield Hand(page, model)
-    await save_screenshot(page, f"first-answer-{request.node.callspec.id}")
-    await context.close()
+OURS = [pytest.param(each, id=f"{each[0]}-{each[1].__name__}") for each in product(SIZES, (add_server, add_openai))]
+CORES = [pytest.param((size, add_core_openai), id=f"{size}-add_core_openai") for size in SIZES]
 
 
-@pytest.mark.parametrize("add", [add_server, add_openai, add_core_openai])
-async def test_first_answer_takes_eight_clicks_and_two_fields(
-    hand: Hand, home: tuple[str, Client], assistant: str, add: Callable[[Hand, str], Awaitable[None]]
-) -> None:
-    await add(hand, home[0])
-
+@pytest.mark.parametrize("addition", [*OURS, *CORES], indirect=True)
+async def test_first_answer_takes_eight_clicks_and_two_fields(addition: Addition) -> None:
+    hand = addition.hand
     await hand.open_agent()
     question = hand.page.locator("ha-assist-chat").locator("input, textarea").first
     await question.fill("my name is Ada")
@@ -148,19 +165,16 @@ async def test_first_answer_takes_eight_clicks_and_two_fields(
     assert hand.fields <= 2
 
 
-@pytest.mark.parametrize("add", [add_server, add_openai])
-async def test_preferred_assistant_speaks_the_agent_s_answer_after_the_last_click(
-    hand: Hand, home: tuple[str, Client], assistant: str, add: Callable[[Hand, str], Awaitable[None]]
-) -> None:
-    await add(hand, home[0])
+@pytest.mark.parametrize("addition", OURS, indirect=True)
+async def test_preferred_assistant_speaks_the_agent_s_answer_after_the_last_click(addition: Addition) -> None:
     spoken = bytearray()
 
     def on_event(kind: str, value: Any) -> None:
         spoken.extend(value if kind == "audio" else b"")
 
-    turn = await take_voice_turn(home[1], "my name is Ada", pipeline=assistant, watch=on_event)
+    turn = await take_voice_turn(addition.client, "my name is Ada", pipeline=addition.assistant, watch=on_event)
 
     assert spoken
     assert turn.speech == "Nice to meet you, Ada."
-    assert hand.clicks <= 8
-    assert hand.fields <= 2
+    assert addition.hand.clicks <= 8
+    assert addition.hand.fields <= 2
