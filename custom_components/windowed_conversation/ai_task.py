@@ -20,6 +20,7 @@ from homeassistant.helpers.selector import ActionSelector, ChooseSelector, Selec
 import probatio
 
 from .agents.agent import AccountConfigEntry, AccountData, Agent
+from .agents.background.requests import DataDemand, ask_for_data, ask_for_text
 from .agents.recording import TurnText, async_record_background
 from .bridge.errors import build_translated_error, describe_error
 from .bridge.pictures import MAX_FILE_BYTES, PDF_TYPE, UnreadableFile, async_read_file
@@ -30,7 +31,6 @@ from .turn.attempts import Attempt
 from .turn.errors import TurnError
 from .turn.limits import TASK_LIMITS
 from .turn.model import Question
-from .turn.summary import DataDemand, ask_for_data, ask_for_text
 from .window import Attachment, Message
 
 # the account's limit of requests applies

@@ -7,7 +7,7 @@ from homeassistant.core import Context, HomeAssistant
 import pytest
 from pytest_homeassistant_custom_component.common import MockUser
 
-from custom_components.windowed_conversation.agents import search_words
+from custom_components.windowed_conversation.agents.background import search_words
 from custom_components.windowed_conversation.const import CONF_MEMORY, CONF_ROUTING
 from custom_components.windowed_conversation.turn.routing import RoutingMode
 from demo.model_server import ModelServer, call, words

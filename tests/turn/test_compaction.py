@@ -8,13 +8,16 @@ from typing import Any
 from openai import AsyncOpenAI
 import pytest
 
+from custom_components.windowed_conversation.agents.background.requests import (
+    ask_for_compaction,
+    collect_compaction_messages,
+)
 from custom_components.windowed_conversation.providers.errors import DeadlineExceeded
 from custom_components.windowed_conversation.providers.events import DEFAULT_SETTINGS, ModelSettings, Usage
 from custom_components.windowed_conversation.providers.openai.clients import ResponsesProvider
 from custom_components.windowed_conversation.turn.attempts import Attempt
 from custom_components.windowed_conversation.turn.limits import TurnLimits
 from custom_components.windowed_conversation.turn.model import Question
-from custom_components.windowed_conversation.turn.summary import ask_for_compaction, collect_compaction_messages
 from custom_components.windowed_conversation.window import EstimatedCounter, Exchange, Message, NativeData
 from custom_components.windowed_conversation.window.messages import SUMMARY
 from custom_components.windowed_conversation.window.summary import SummaryInput

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis.strategies import booleans, lists
 import pytest
 
+from custom_components.windowed_conversation.agents.background.requests import ask_for_summary
 from custom_components.windowed_conversation.providers.errors import Incomplete
 from custom_components.windowed_conversation.providers.events import (
     AnswerDone,
@@ -20,7 +21,6 @@ from custom_components.windowed_conversation.providers.models import UNKNOWN_MOD
 from custom_components.windowed_conversation.turn.attempts import OpenAttempt, Purpose
 from custom_components.windowed_conversation.turn.limits import Budget, TurnLimits
 from custom_components.windowed_conversation.turn.model import Model, Question
-from custom_components.windowed_conversation.turn.summary import ask_for_summary
 from custom_components.windowed_conversation.window import Message, Role, Window, WindowPolicy
 from custom_components.windowed_conversation.window.summary import SummaryInput
 from demo.model_server import Answer, ModelServer, call, thought, words

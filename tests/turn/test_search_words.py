@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
+from custom_components.windowed_conversation.agents.background.requests import ask_for_search_words
 from custom_components.windowed_conversation.providers.errors import DeadlineExceeded, RateLimited
 from custom_components.windowed_conversation.turn.attempts import Attempt, Purpose
 from custom_components.windowed_conversation.turn.errors import NoSummary
 from custom_components.windowed_conversation.turn.limits import TurnLimits
 from custom_components.windowed_conversation.turn.model import Question
-from custom_components.windowed_conversation.turn.summary import ask_for_search_words
 from demo.model_server import ModelServer, words
 
 FACTS = ["The fuse box is behind the wardrobe", "The vet is Doctor Keller", "Ada sings"]

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from custom_components.windowed_conversation.agents.background.requests import ask_for_summary
 from custom_components.windowed_conversation.providers.errors import (
     AnswerRefused,
     BadStream,
@@ -19,7 +20,6 @@ from custom_components.windowed_conversation.turn.attempts import Attempt
 from custom_components.windowed_conversation.turn.errors import NoSummary
 from custom_components.windowed_conversation.turn.limits import Budget, TurnLimits
 from custom_components.windowed_conversation.turn.model import Question
-from custom_components.windowed_conversation.turn.summary import ask_for_summary
 from custom_components.windowed_conversation.window import EstimatedCounter, Message, Window, WindowPolicy
 from custom_components.windowed_conversation.window.summary import SummaryInput
 from demo.model_server import ModelServer

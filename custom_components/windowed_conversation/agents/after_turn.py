@@ -23,13 +23,13 @@ from ..turn.routing import Route, RouteReason, Scope
 from ..turn.state import Turn
 from ..window import QUESTION, Message
 from .agent import Agent, async_notify_servers
+from .background.search_words import schedule_search_words
+from .background.summaries import Summarizer, SummaryCause, is_summary_due
 from .conversation_turn import ConversationTurn
 from .costs import async_price_turn
 from .issues import async_update_context_issue, async_update_model_issue, async_update_window_issue
 from .recording import async_record_cost, async_record_turn
-from .search_words import schedule_search_words
 from .store import async_get_store
-from .summaries import Summarizer, SummaryCause, is_summary_due
 from .turn_log import log_turn
 
 _LOGGER = logging.getLogger(__name__)

@@ -27,7 +27,6 @@ from ...providers import ProviderError
 from ...turn.errors import TurnError
 from ...turn.limits import RequestWeight
 from ...turn.routing import RoutingMode, WindowKey
-from ...turn.summary import fetch_token_count
 from ...window import (
     AUTOMATIC_TAGS,
     INCOMPLETE_TAG,
@@ -44,9 +43,10 @@ from ...window import (
     recount_message,
 )
 from ...window.codecs import CodecError, dump_snapshot, load_snapshot
+from ..background.requests import fetch_token_count
+from ..background.summaries import ConversationDropped, Summarizer, build_summary_input
 from ..conversation_turn import async_build_inputless_question, async_weigh_request
 from ..forgetting import async_remove_forgotten
-from ..summaries import ConversationDropped, Summarizer, build_summary_input
 from . import access
 
 ATTR_CONTENT = "content"

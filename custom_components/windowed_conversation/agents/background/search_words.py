@@ -11,20 +11,20 @@ from weakref import WeakKeyDictionary
 from homeassistant.core import HassJob, callback
 from homeassistant.helpers.event import async_call_later
 
-from ..bridge.errors import log_fault
-from ..memory.bridge.tools import async_get_home_languages
-from ..memory.core import Fact, MemoryUnavailable, base_language
-from ..providers import ProviderError
-from ..record import EMPTY_TURN, TurnRecord
-from ..turn.attempts import Attempt
-from ..turn.errors import TurnError
-from ..turn.model import Model, Question
-from ..turn.routing import RoutingMode
-from ..turn.summary import ask_for_search_words
-from .agent import Agent, async_find_agent
-from .conversation_turn import ConversationTurn
-from .recording import async_record_background
-from .store import AgentStore, async_get_store
+from ...bridge.errors import log_fault
+from ...memory.bridge.tools import async_get_home_languages
+from ...memory.core import Fact, MemoryUnavailable, base_language
+from ...providers import ProviderError
+from ...record import EMPTY_TURN, TurnRecord
+from ...turn.attempts import Attempt
+from ...turn.errors import TurnError
+from ...turn.model import Model, Question
+from ...turn.routing import RoutingMode
+from ..agent import Agent, async_find_agent
+from ..conversation_turn import ConversationTurn
+from ..recording import async_record_background
+from ..store import AgentStore, async_get_store
+from .requests import ask_for_search_words
 
 _LOGGER = logging.getLogger(__name__)
 

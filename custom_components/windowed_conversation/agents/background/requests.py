@@ -8,7 +8,7 @@ import json
 import re
 from typing import Any
 
-from ..providers import (
+from ...providers import (
     AnswerSchema,
     BadRequest,
     DeadlineExceeded,
@@ -24,12 +24,12 @@ from ..providers import (
     count_request_tokens,
     fix_surrogates,
 )
-from ..window import MESSAGE_FRAME, Exchange, Message, NativeData, SummaryInput, TextCounter, TokenCounter, is_summary
-from .attempts import AnswerStream, AttemptCallback, OpenAttempt, Purpose
-from .errors import EmptyAnswer, InvalidData, NoSummary, TokenCountUnsupported
-from .limits import TurnLimits
-from .model import Question
-from .speech.speech_filter import SpeechFilter
+from ...turn.attempts import AnswerStream, AttemptCallback, OpenAttempt, Purpose
+from ...turn.errors import EmptyAnswer, InvalidData, NoSummary, TokenCountUnsupported
+from ...turn.limits import TurnLimits
+from ...turn.model import Question
+from ...turn.speech.speech_filter import SpeechFilter
+from ...window import MESSAGE_FRAME, Exchange, Message, NativeData, SummaryInput, TextCounter, TokenCounter, is_summary
 
 # English prose has about three words for each four tokens.
 _WORDS_PER_TOKEN = 0.75

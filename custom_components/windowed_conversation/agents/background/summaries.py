@@ -9,22 +9,21 @@ from uuid import uuid7
 
 from homeassistant.helpers import llm
 
-from ..bridge.errors import log_fault
-from ..bridge.persons import async_find_person
-from ..bridge.turn_report import async_fire_summary_event
-from ..memory.bridge.answers import async_load_sentences
-from ..memory.core import Summary
-from ..memory.turn.speaker import is_about_speaker
-from ..providers import ProviderError, Usage
-from ..record import EMPTY_TURN, TurnRecord
-from ..turn.attempts import Attempt
-from ..turn.context import extract_user_text
-from ..turn.errors import TurnError
-from ..turn.model import Question
-from ..turn.routing import Route, Scope, WindowKey
-from ..turn.state import Turn
-from ..turn.summary import ask_for_compaction, ask_for_summary, collect_compaction_messages
-from ..window import (
+from ...bridge.errors import log_fault
+from ...bridge.persons import async_find_person
+from ...bridge.turn_report import async_fire_summary_event
+from ...memory.bridge.answers import async_load_sentences
+from ...memory.core import Summary
+from ...memory.turn.speaker import is_about_speaker
+from ...providers import ProviderError, Usage
+from ...record import EMPTY_TURN, TurnRecord
+from ...turn.attempts import Attempt
+from ...turn.context import extract_user_text
+from ...turn.errors import TurnError
+from ...turn.model import Question
+from ...turn.routing import Route, Scope, WindowKey
+from ...turn.state import Turn
+from ...window import (
     INCOMPLETE_TAG,
     QUESTION,
     Exchange,
@@ -39,10 +38,11 @@ from ..window import (
     format_plain_summary,
     join_summary_inputs,
 )
-from .agent import Agent
-from .conversation_turn import async_build_inputless_question
-from .recording import TurnText, async_record_background
-from .store import async_get_store
+from ..agent import Agent
+from ..conversation_turn import async_build_inputless_question
+from ..recording import TurnText, async_record_background
+from ..store import async_get_store
+from .requests import ask_for_compaction, ask_for_summary, collect_compaction_messages
 
 _LOGGER = logging.getLogger(__name__)
 

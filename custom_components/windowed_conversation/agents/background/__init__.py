@@ -1,0 +1,1 @@
+"""Requests to an agent's model outside of turns: summaries, search words, AI tasks, and the token count."""
