@@ -19,7 +19,7 @@ from homeassistant.core import Context, HomeAssistant
 from homeassistant.setup import async_setup_component
 
 from benchmarks.in_process import run_home_assistant
-from custom_components.windowed_conversation.agents.reload_state import async_agent_states, async_clear_recent_turns
+from custom_components.windowed_conversation.agents.account import async_agent_states, async_clear_recent_turns
 from custom_components.windowed_conversation.const import CONF_HISTORY_TOKENS, CONF_ROUTING
 from custom_components.windowed_conversation.turn.routing import RoutingMode
 from demo.model_server.threaded import serve_in_thread

@@ -22,7 +22,7 @@ import time
 from types import SimpleNamespace
 from typing import cast
 
-from custom_components.windowed_conversation.agents.recording import TurnText, build_turn_record
+from custom_components.windowed_conversation.agents.record import TurnText, build_turn_record
 from custom_components.windowed_conversation.memory.core import Memory
 from custom_components.windowed_conversation.providers import Provider, Request, ToolSchema, Usage
 from custom_components.windowed_conversation.record import (

@@ -12,13 +12,13 @@ from homeassistant.helpers import config_validation as cv, llm
 from homeassistant.helpers.event import async_track_time_interval
 from homeassistant.helpers.typing import ConfigType
 
+from .agents.account import async_drop_removed_states, async_load_account_state
 from .agents.actions import ACTIONS
 from .agents.agent import AccountConfigEntry, AccountData, async_loaded_agents
 from .agents.config import AgentConfig
 from .agents.forgetting import async_forget_removed_owners, async_track_user_removal
 from .agents.issues import async_clear_issues, async_review_windows
 from .agents.local_intents import async_prepare_first_command
-from .agents.reload_state import async_drop_removed_states, async_load_account_state
 from .agents.setup import async_get_closing_lock, async_retain_memory, async_set_up_account
 from .agents.store import async_get_store, async_start_store
 from .bridge.account import async_create_provider

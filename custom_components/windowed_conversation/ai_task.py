@@ -21,7 +21,7 @@ import probatio
 
 from .agents.agent import AccountConfigEntry, AccountData, Agent
 from .agents.background.requests import DataDemand, ask_for_data, ask_for_text
-from .agents.recording import TurnText, async_record_background
+from .agents.record import TurnText, async_record_background
 from .bridge.errors import build_translated_error, describe_error
 from .bridge.pictures import MAX_FILE_BYTES, PDF_TYPE, UnreadableFile, async_read_file
 from .entity import AgentEntity

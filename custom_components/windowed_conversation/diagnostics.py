@@ -10,8 +10,8 @@ from homeassistant.const import CONF_NAME, CONF_URL
 from homeassistant.core import HomeAssistant
 from yarl import URL
 
+from .agents.account import async_load_account_state, async_run_deferred_work
 from .agents.agent import AccountConfigEntry, Agent
-from .agents.reload_state import async_load_account_state, async_run_deferred_work
 from .agents.store import async_get_store
 from .bridge.account import get_vendor
 from .bridge.turn_report import build_window_figures

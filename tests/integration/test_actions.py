@@ -14,7 +14,7 @@ import probatio
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry, async_capture_events
 
-from custom_components.windowed_conversation.agents import conversations
+from custom_components.windowed_conversation.agents import conversation_store
 from custom_components.windowed_conversation.const import CONF_HISTORY_TOKENS, DOMAIN
 from demo.model_server import ModelServer
 
@@ -143,7 +143,7 @@ async def test_conversations_are_listed_newest_first_over_all_agents_and_without
 async def test_list_has_at_most_a_hundred_conversations(
     home: HomeAssistant, set_up: SetUpFn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(conversations, "_MAX_WINDOWS", 200)
+    monkeypatch.setattr(conversation_store, "_MAX_WINDOWS", 200)
     await set_up()
     for number in range(101):
         exported = make_export(conversation_id=f"conversation {number}")

@@ -14,8 +14,8 @@ from homeassistant.util import dt as dt_util
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry, async_fire_time_changed
 
+from custom_components.windowed_conversation.agents.account import async_load_account_state
 from custom_components.windowed_conversation.agents.issues import Issue
-from custom_components.windowed_conversation.agents.reload_state import async_load_account_state
 from demo.model_server import ModelServer
 
 from .account_kinds import COMPATIBLE, KINDS

@@ -9,7 +9,7 @@ from homeassistant.core import HomeAssistant
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
-from custom_components.windowed_conversation.agents.reload_state import async_load_account_state
+from custom_components.windowed_conversation.agents.account import async_load_account_state
 from custom_components.windowed_conversation.bridge.calibration import ExactCounter, ModelCalibrations
 from custom_components.windowed_conversation.providers.events import Request, ToolSchema, Usage
 from custom_components.windowed_conversation.turn.model import BilledRequest

@@ -22,8 +22,8 @@ from homeassistant.helpers import device_registry as dr
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
+from custom_components.windowed_conversation.agents.account import async_agent_states
 from custom_components.windowed_conversation.agents.agent import async_loaded_agents
-from custom_components.windowed_conversation.agents.reload_state import async_agent_states
 from custom_components.windowed_conversation.const import (
     CONF_DEVICE_OWNERS,
     CONF_HISTORY_TOKENS,

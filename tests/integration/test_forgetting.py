@@ -14,8 +14,8 @@ from homeassistant.exceptions import ServiceValidationError
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry, MockUser
 
+from custom_components.windowed_conversation.agents.account import async_agent_states
 from custom_components.windowed_conversation.agents.forgetting import async_forget_everywhere
-from custom_components.windowed_conversation.agents.reload_state import async_agent_states
 from custom_components.windowed_conversation.const import CONF_MEMORY, DOMAIN
 from custom_components.windowed_conversation.diagnostics import async_get_config_entry_diagnostics
 from custom_components.windowed_conversation.memory.core import KINDS

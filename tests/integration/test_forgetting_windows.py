@@ -6,8 +6,8 @@ from homeassistant.core import Context, Event, HomeAssistant, callback
 import pytest
 from pytest_homeassistant_custom_component.common import async_capture_events
 
+from custom_components.windowed_conversation.agents.account import async_agent_states
 from custom_components.windowed_conversation.agents.forgetting import async_forget_everywhere
-from custom_components.windowed_conversation.agents.reload_state import async_agent_states
 from custom_components.windowed_conversation.bridge.turn_report import EVENT_FORGOTTEN, EVENT_TRIMMED
 from custom_components.windowed_conversation.turn.context import extract_user_text
 from custom_components.windowed_conversation.turn.routing import WindowKey

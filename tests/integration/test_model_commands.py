@@ -23,7 +23,7 @@ from custom_components.windowed_conversation.agents.agent import Agent
 from custom_components.windowed_conversation.const import CONF_MEMORY, CONF_RECORD, CONF_ROUTING, DOMAIN, RecordLevel
 from custom_components.windowed_conversation.page.model_commands import async_read_model_commands
 from custom_components.windowed_conversation.record import TurnRecord
-from custom_components.windowed_conversation.record.turn_record import decode_json
+from custom_components.windowed_conversation.record.fields import decode_json
 from demo.model_server import ModelServer, call, words
 from tests.record.recorded import whole, writes
 

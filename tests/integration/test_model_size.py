@@ -8,8 +8,8 @@ from homeassistant.helpers import issue_registry as ir
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
+from custom_components.windowed_conversation.agents.account import async_load_account_state
 from custom_components.windowed_conversation.agents.agent import Agent
-from custom_components.windowed_conversation.agents.reload_state import async_load_account_state
 from custom_components.windowed_conversation.bridge.calibration import ModelCalibrations
 from custom_components.windowed_conversation.const import (
     CONF_CONTEXT_TOKENS,

@@ -6,7 +6,7 @@ from homeassistant.exceptions import ServiceValidationError
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry, MockUser
 
-from custom_components.windowed_conversation.agents import conversations
+from custom_components.windowed_conversation.agents import conversation_store
 from custom_components.windowed_conversation.const import CONF_MEMORY, CONF_SCOPE
 from demo.model_server import ModelServer
 
@@ -127,8 +127,8 @@ async def test_conversation_whose_id_has_a_separator_is_found_by_it(
 async def test_conversations_that_nobody_can_continue_go_before_one_with_an_id_of_its_own(
     set_up: SetUpFn, say: SayFn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(conversations, "_REOPEN_SECONDS", 0.0)
-    monkeypatch.setattr(conversations, "_MAX_WINDOWS", 3)
+    monkeypatch.setattr(conversation_store, "_REOPEN_SECONDS", 0.0)
+    monkeypatch.setattr(conversation_store, "_MAX_WINDOWS", 3)
     await set_up(**{CONF_MEMORY: False})
     await say("my name is Ada", "good night")
 

@@ -28,7 +28,7 @@ from .background.summaries import Summarizer, SummaryCause, is_summary_due
 from .conversation_turn import ConversationTurn
 from .costs import async_price_turn
 from .issues import async_update_context_issue, async_update_model_issue, async_update_window_issue
-from .recording import async_record_cost, async_record_turn
+from .record import async_record_cost, async_record_turn
 from .store import async_get_store
 from .turn_log import log_turn
 

@@ -30,8 +30,8 @@ from ..turn.model import BilledRequest, FallbackAgent, Model
 from ..turn.routing import RoutingMode
 from ..turn.state import Turn
 from ..window import Window, WindowStats
+from .account import AgentState
 from .config import AgentConfig
-from .reload_state import AgentState
 from .server import AccountServer, HeadStart
 
 _LOGGER = logging.getLogger(__name__)

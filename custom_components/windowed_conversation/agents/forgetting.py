@@ -15,8 +15,8 @@ from ..memory.core import LostRows, Memory, MemoryUnavailable, Tombstone
 from ..memory.turn.forgetting import ForgottenExchanges, RemovedOwners, find_removed_owners, remove_forgotten
 from ..turn.routing import WindowKey
 from ..window import Snapshot
+from .account import async_agent_states, async_clear_recent_turns, async_run_deferred_work
 from .agent import async_loaded_agents
-from .reload_state import async_agent_states, async_clear_recent_turns, async_run_deferred_work
 from .store import AgentStore, async_get_store
 
 _LOGGER = logging.getLogger(__name__)

@@ -35,9 +35,9 @@ from ..turn.context import (
 )
 from ..turn.names import area_name
 from ..window import Exchange, TextKind, Window, is_summary
+from .account import SentContext
 from .agent import Agent, ProfileKey
 from .config import AgentConfig
-from .reload_state import SentContext
 from .store import async_get_store
 
 _LOGGER = logging.getLogger(__name__)

@@ -31,6 +31,7 @@ from ..turn.limits import Budget, Pause
 from ..turn.model import BilledRequest, Model
 from ..turn.request_limit import RequestLimiter
 from ..turn.routing import RoutingMode
+from .account import AccountState, async_load_account_state
 from .agent import AccountConfigEntry, Agent
 from .config import AgentConfig
 from .conversation_turn import async_weigh_request
@@ -44,7 +45,6 @@ from .issues import (
     async_update_leftovers,
     async_update_model_issue,
 )
-from .reload_state import AccountState, async_load_account_state
 from .server import AccountServer, HeadStart
 from .store import async_close_store, async_get_store, store_path
 

@@ -15,12 +15,12 @@ from homeassistant.helpers import entity_registry as er
 from homeassistant.util.json import JsonObjectType, JsonValueType
 import probatio
 
+from ..agents.account import async_find_recent_turns
 from ..agents.actions import access
 from ..agents.actions.conversations import build_llm_context, format_message, is_automatic_tag
 from ..agents.actions.turns import async_list_recent_turns, find_device_name
 from ..agents.agent import Agent
 from ..agents.conversation_turn import async_weigh_request
-from ..agents.reload_state import async_find_recent_turns
 from ..agents.store import async_get_store
 from ..bridge.persons import async_find_person
 from ..bridge.turn_report import build_window_figures

@@ -8,9 +8,9 @@ from homeassistant.components.websocket_api.connection import ActiveConnection
 from homeassistant.core import HomeAssistant, ServiceCall, callback
 from homeassistant.helpers.dispatcher import async_dispatcher_connect
 
+from ..agents.account import async_run_deferred_work
 from ..agents.actions.access import find_permitted_entity, list_visible_windows
 from ..agents.agent import SIGNAL_AGENT_CHANGED, Agent, async_loaded_agents
-from ..agents.reload_state import async_run_deferred_work
 from ..const import DOMAIN
 from ..turn.routing import WindowKey
 from ..window import WindowStats

@@ -8,7 +8,7 @@ import sqlite3
 
 from ..memory.core import Erasure, LostRows, mark_unerased
 from ..store import Schema, checksum_sql
-from .turn_record import (
+from .fields import (
     MAX_FIELD_CHARS,
     SentRequest,
     ToolCallText,

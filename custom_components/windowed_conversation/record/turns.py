@@ -9,8 +9,8 @@ import sqlite3
 from typing import Any, NamedTuple
 
 from ..store import Database
+from .fields import SentRequest, ToolCallText, TurnRecord, decode_json, decode_statistics, encode_json
 from .tables import IN_LIST_CONDITION
-from .turn_record import SentRequest, ToolCallText, TurnRecord, decode_json, decode_statistics, encode_json
 
 _MAX_LIST_LIMIT = 1_000
 _MAX_SPEAKER_TURNS = 2_000

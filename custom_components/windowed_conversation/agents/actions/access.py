@@ -24,8 +24,8 @@ from ...memory.core import MAX_ID_BYTES, Memory, MemoryUnavailable
 from ...turn.errors import IdTooLong
 from ...turn.routing import WindowKey, check_id
 from ...window import MAX_TOKENS, Window, WindowStats, is_in_turn, is_int_in_range
+from ..account import async_run_deferred_work
 from ..agent import Agent, async_agent_ids, async_find_agent, async_loaded_agents
-from ..reload_state import async_run_deferred_work
 from ..store import async_get_store
 
 ATTR_EVERYONE = "everyone"

@@ -35,8 +35,8 @@ from ...record import (
 )
 from ...turn.routing import Route
 from ...window import is_in_turn
+from ..account import RecentTurn, async_find_recent_turns
 from ..agent import async_agent_ids
-from ..reload_state import RecentTurn, async_find_recent_turns
 from . import access
 from .memory import open_usable_store
 from .memory_files import resolve_allowed_path, write_lines

@@ -22,7 +22,7 @@ from ...turn.model import Model, Question
 from ...turn.routing import RoutingMode
 from ..agent import Agent, async_find_agent
 from ..conversation_turn import ConversationTurn
-from ..recording import async_record_background
+from ..record import async_record_background
 from ..store import AgentStore, async_get_store
 from .requests import ask_for_search_words
 

@@ -40,7 +40,7 @@ from ...window import (
 )
 from ..agent import Agent
 from ..conversation_turn import async_build_inputless_question
-from ..recording import TurnText, async_record_background
+from ..record import TurnText, async_record_background
 from ..store import async_get_store
 from .requests import ask_for_compaction, ask_for_summary, collect_compaction_messages
 

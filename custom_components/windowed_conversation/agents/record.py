@@ -29,10 +29,10 @@ from ..record import (
 from ..store import WriteJob
 from ..turn.attempts import Attempt, AttemptResult, get_attempt_result
 from ..window import Message, Role
+from .account import RecentTurn, SentContext
 from .agent import Agent
 from .conversation_turn import ConversationTurn
 from .costs import async_price_summary
-from .reload_state import RecentTurn, SentContext
 from .store import async_get_store
 from .turn_log import log_requests
 

@@ -17,7 +17,7 @@ from ..record import TurnRecord
 from ..turn.attempts import Attempt
 from ..window import CalibratedCounter, WindowRegistry
 from .config import AgentConfig
-from .conversations import ConversationStore
+from .conversation_store import ConversationStore
 from .health import HealthWatch
 from .promises import PromisedAnswers
 from .statistics import AgentStatistics
