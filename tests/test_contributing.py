@@ -44,7 +44,8 @@ def steps(block: str) -> list[WalkStep]:
     return found if len(found) == len(lines) else []
 
 
-BLOCKS = (REPOSITORY / "CONTRIBUTING.md").read_text().split("\n\n")
+TEXT = (REPOSITORY / "CONTRIBUTING.md").read_text()
+BLOCKS = TEXT.split("\n\n")
 WALKS = [walk for block in BLOCKS if (walk := steps(block))]
 PAIRS = [pair for walk in WALKS for pair in pairwise(walk)]
 
@@ -80,6 +81,16 @@ def names(step: WalkStep) -> set[str]:
         looked_at |= helpers
         found = found.union(*(named_in(known[name]) for name in helpers))
     return found
+
+
+def test_each_subject_starts_in_a_file_that_is_there(subtests: pytest.Subtests) -> None:
+    rows = TEXT.partition("## Where to start")[2].partition("\n## ")[0]
+    index = re.findall(r"^\| (.+?) \| (`.+)\|$", rows, re.MULTILINE)
+
+    assert len(index) > 20
+    for subject, places in index:
+        with subtests.test(subject=subject):
+            assert [each for each in re.findall("`(.+?)`", places) if not list(PACKAGE.glob(each))] == []
 
 
 def test_there_are_four_walks() -> None:
