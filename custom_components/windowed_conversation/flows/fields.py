@@ -39,14 +39,7 @@ from ..const import (
     PROVIDER_NONE,
     PROVIDER_OPENAI,
 )
-from ..providers import (
-    ListedModel,
-    Provider,
-    SupportsContextSize,
-    Vendor,
-    filter_conversation_models,
-    recommend_model,
-)
+from ..providers import ListedModel, Provider, SupportsContextSize, Vendor, filter_conversation_models, recommend_model
 
 # Form fields: a mapping from the schema marker to the selector.
 type FormFields = dict[Any, Any]

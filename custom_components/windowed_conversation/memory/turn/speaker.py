@@ -20,7 +20,6 @@ from ..core import Words, base_language, clean_text, get_first_person_words, rem
 _LANGUAGES_FOLDER = Path(__file__).parents[2] / "languages"
 UNDERSTOOD_LANGUAGES = frozenset([path.stem for path in _LANGUAGES_FOLDER.glob("*.json")])
 
-
 _NEGATION_WORDS = {"no", "non", "não", "nie"}
 
 # The minimum share of a fact's words that its quote must contain; the model may phrase the rest freely.
