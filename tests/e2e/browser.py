@@ -8,7 +8,7 @@ import json
 import os
 import time
 
-from playwright.async_api import Browser, BrowserContext, Locator, Page, expect
+from playwright.async_api import Browser, BrowserContext, Locator, Page, ViewportSize, expect
 
 from demo.client import Client
 from demo.home_assistant import REPOSITORY
@@ -24,6 +24,8 @@ ARGUMENTS = (
     "--disable-dev-shm-usage",
 )
 _SCREENSHOTS = REPOSITORY / ".demo" / "screenshots"
+
+_NEW_TAB = "about:blank"
 
 # Milliseconds to wait for a page of the frontend on a busy machine with two cores.
 _TIMEOUT_MS = 60_000
@@ -64,6 +66,13 @@ async def logged_in(browser: Browser, client: Client, *, scale: float = 1, has_m
 async def navigate(page: Page, url: str) -> None:
     """Go to another page of the frontend, which is not loaded again."""
     await page.evaluate(_NAVIGATE, url)
+
+
+async def close_dialog(page: Page) -> None:
+    """Close the open dialog."""
+    button = page.locator("[data-dialog=close]").locator("visible=true").last
+    await button.click()
+    await button.wait_for(state="hidden")
 
 
 class AssistDialog:
@@ -156,7 +165,8 @@ class AccountForm:
 
     async def open(self, url: str, kind: str) -> None:
         """Start adding the integration and choose a kind of account from the menu."""
-        await self._page.goto(f"{url}/config/integrations/dashboard/add?domain=windowed_conversation")
+        go = Page.goto if self._page.url == _NEW_TAB else navigate
+        await go(self._page, f"{url}/config/integrations/dashboard/add?domain=windowed_conversation")
         await self._page.get_by_role("button", name="OK").click()
         await self._page.locator("step-flow-menu").get_by_text(kind, exact=True).click()
         await self.key.wait_for()
@@ -179,8 +189,9 @@ class AccountForm:
         await self._page.get_by_role("button", name="Submit").click()
 
     async def done(self) -> None:
-        """Wait until the last form is closed."""
+        """Wait until the account is added, and close the dialog."""
         await self._page.locator("step-flow-create-entry").wait_for()
+        await close_dialog(self._page)
 
     @property
     def locator(self) -> Locator:
@@ -249,11 +260,19 @@ class AgentForm:
         return self._form.locator("ha-form-expandable")
 
 
-async def save_screenshot(page: Page, name: str) -> None:
-    """Save a screenshot of the page to .demo/screenshots if the environment variable SCREENSHOTS is set."""
+async def save_screenshot(page: Page, name: str, size: ViewportSize | None = None) -> None:
+    """Save a screenshot of the page to .demo/screenshots if the environment variable SCREENSHOTS is set.
+
+    With a size, the page has that size for the screenshot.
+    """
     if os.environ.get("SCREENSHOTS"):
+        before = page.viewport_size
         _SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+        if size:
+            await page.set_viewport_size(size)
         await page.screenshot(path=_SCREENSHOTS / f"{name}.png")
+        if size and before:
+            await page.set_viewport_size(before)
 
 
 class AutomationEditor:

@@ -6,7 +6,7 @@ The tests run in .venv/demo, without the pytest plugin for Home Assistant, and n
 from collections.abc import AsyncIterator
 import shutil
 
-from playwright.async_api import Browser, Page, async_playwright
+from playwright.async_api import Browser, BrowserContext, Page, async_playwright
 import pytest
 import pytest_asyncio
 
@@ -82,13 +82,20 @@ async def browser() -> AsyncIterator[Browser]:
         await chromium.close()
 
 
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def context(browser, shared_house) -> AsyncIterator[BrowserContext]:
+    """Yield a browser context that is logged in, and keeps the files of the frontend."""
+    context = await logged_in(browser, shared_house.client)
+    yield context
+    await context.close()
+
+
 @pytest_asyncio.fixture(loop_scope="session")
-async def page(browser, house) -> AsyncIterator[Page]:
-    """Yield a page that is logged in; an error in the page's scripts fails the test."""
+async def page(context, house) -> AsyncIterator[Page]:
+    """Yield a new page that is logged in; an error in the page's scripts fails the test."""
     errors: list[str] = []
-    context = await logged_in(browser, house.client)
     new = await context.new_page()
     new.on("pageerror", lambda error: errors.append(str(error)))
     yield new
-    await context.close()
+    await new.close()
     assert not errors

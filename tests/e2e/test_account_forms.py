@@ -1,16 +1,18 @@
 """Tests for adding an account with each provider in the browser: each error message, and then the first answer."""
 
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
-from playwright.async_api import Page, expect
+from playwright.async_api import BrowserContext, Page, ViewportSize, expect
 import pytest
+import pytest_asyncio
 
 from demo.home_assistant import find_free_port
 from demo.model_server import ModelServer
 from tests.e2e.browser import AccountForm, save_screenshot
 from tests.e2e.house import House
 
-DESKTOP, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
+PHONE: ViewportSize = {"width": 390, "height": 844}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +41,7 @@ async def told(page: Page, form: AccountForm, text: str, name: str) -> None:
     """Wait for the error message, and save screenshots of it at desktop and phone size."""
     await expect(form.error_alerts).to_contain_text(text)
     await save_screenshot(page, name)
-    await page.set_viewport_size(PHONE)
-    await save_screenshot(page, f"{name}-phone")
-    await page.set_viewport_size(DESKTOP)
+    await save_screenshot(page, f"{name}-phone", PHONE)
 
 
 async def make_each_mistake(page: Page, form: AccountForm, house: House, kind: Kind) -> None:
@@ -54,6 +54,17 @@ async def make_each_mistake(page: Page, form: AccountForm, house: House, kind: K
     house.model.fault("401", 1)
     await form.enter(kind.address(house.model), "wrong")
     await told(page, form, "The server did not accept the API key.", f"{kind.menu}-key")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def page(context: BrowserContext) -> AsyncIterator[Page]:
+    """Yield a page that stays open for all accounts; an error in its scripts fails the last test."""
+    errors: list[str] = []
+    page = await context.new_page()
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    yield page
+    await page.close()
+    assert not errors
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.menu)

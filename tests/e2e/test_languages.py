@@ -17,7 +17,7 @@ import pytest_asyncio
 from demo.client import Client, RefusedError
 from demo.home_assistant import find_free_port
 from demo.setup_agent import Account, ModelAccess, add_account, change_agent
-from tests.e2e.browser import AssistDialog, logged_in, navigate, save_screenshot
+from tests.e2e.browser import AssistDialog, close_dialog, logged_in, navigate, save_screenshot
 from tests.e2e.house import House, wait_for
 from tests.e2e.page import DOMAIN, PATH, VIEWS, PagePanel, perform_action
 from tests.repository_files import PACKAGE, flat
@@ -164,12 +164,6 @@ class Visitor:
         """Go to another page of the frontend."""
         await navigate(self._page, f"{self._house.url}/{path}")
 
-    async def close_dialog(self) -> None:
-        """Close the open dialog."""
-        button = self._page.locator("[data-dialog=close]").locator("visible=true").last
-        await button.click()
-        await button.wait_for(state="hidden")
-
     def submit_button(self) -> Locator:
         """Return the main button of the open dialog."""
         return self._page.locator("ha-button[slot=primaryAction]").last
@@ -187,7 +181,7 @@ class Visitor:
         await self.submit_button().click()
         await form.locator("ha-alert").first.wait_for()
         await self.look("account")
-        await self.close_dialog()
+        await close_dialog(self._page)
 
     async def _open_form(self, row: Locator) -> Locator:
         """Open the form of an account or an agent: the first button of its row collapses it."""
@@ -202,7 +196,7 @@ class Visitor:
         rows = self._page.locator("ha-config-sub-entry-row").filter(has_text="Window demo")
         await open_sections(await self._open_form(rows.first))
         await self.look("agent")
-        await self.close_dialog()
+        await close_dialog(self._page)
 
     async def change_options(self) -> None:
         """Look at the form of the account with all sections open."""
@@ -210,7 +204,7 @@ class Visitor:
         rows = self._page.locator("ha-config-entry-row").filter(has_text="Window demo")
         await open_sections(await self._open_form(rows.first))
         await self.look("options")
-        await self.close_dialog()
+        await close_dialog(self._page)
 
     async def open_device(self) -> None:
         """Look at the page of the agent's device, and talk to it there: it answers, and then the model fails."""
@@ -224,7 +218,7 @@ class Visitor:
         await dialog.say("fail with 400")
         await dialog.answer()
         await self.look("talk")
-        await self.close_dialog()
+        await close_dialog(self._page)
 
     async def open_activity(self) -> None:
         """Look at the rows of the agent under Activity."""
@@ -248,7 +242,7 @@ class Visitor:
             await title.click()
             await self._page.locator(step).wait_for()
             await self.look(view)
-            await self.close_dialog()
+            await close_dialog(self._page)
 
     async def open_panel(self) -> None:
         """Look at each view of the integration's page."""

@@ -5,7 +5,7 @@ from dataclasses import replace
 import json
 from typing import Any
 
-from playwright.async_api import expect
+from playwright.async_api import BrowserContext, expect
 import pytest
 import pytest_asyncio
 
@@ -23,6 +23,14 @@ async def quick_house(house) -> House:
     """Return the home with a model that answers at once."""
     house.model.change(delay=0)
     return house
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def context(browser, shared_house) -> AsyncIterator[BrowserContext]:
+    """Yield a browser context for one test, because a test sets the clock of its context."""
+    context = await logged_in(browser, shared_house.client)
+    yield context
+    await context.close()
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
