@@ -75,6 +75,22 @@ async def close_dialog(page: Page) -> None:
     await button.wait_for(state="hidden")
 
 
+_READ_MESSAGES = """chat => [...chat.shadowRoot.querySelectorAll('.message')].map(message =>
+  (message.querySelector('ha-markdown')?.content ?? message.innerText).trim())"""
+
+# Watches in the browser, because a question to it takes longer than a word of the answer.
+_WATCH_ANSWER = f"""async (chat, shown) => {{
+  const readMessages = {_READ_MESSAGES};
+  const looks = [];
+  while (!looks.length || looks.at(-1).endsWith("{_GROWING}")) {{
+    const newest = readMessages(chat).slice(shown).at(-1);
+    if (newest && newest !== looks.at(-1)) looks.push(newest);
+    await new Promise(done => setTimeout(done, 10));
+  }}
+  return looks;
+}}"""
+
+
 class AssistDialog:
     """The Assist dialog, with the preferred pipeline."""
 
@@ -106,10 +122,7 @@ class AssistDialog:
 
     async def messages(self) -> list[str]:
         """Return the texts in the dialog, oldest first: the greeting, inputs and answers."""
-        texts: list[str] = await self._chat.evaluate(
-            """chat => [...chat.shadowRoot.querySelectorAll('.message')].map(message =>
-                (message.querySelector('ha-markdown')?.content ?? message.innerText).trim())"""
-        )
+        texts: list[str] = await self._chat.evaluate(_READ_MESSAGES)
         return texts
 
     async def answer(self) -> list[str]:
@@ -117,13 +130,8 @@ class AssistDialog:
 
         The frontend ends an incomplete answer with an ellipsis, which is removed here.
         """
-        looks: list[str] = []
         async with asyncio.timeout(_TIMEOUT_MS / 1000):
-            while not looks or looks[-1].endswith(_GROWING):
-                newest = (await self.messages())[self._shown + 1 :]
-                if newest and newest[-1:] != looks[-1:]:
-                    looks.append(newest[-1])
-                await asyncio.sleep(0.01)
+            looks: list[str] = await self._chat.evaluate(_WATCH_ANSWER, self._shown + 1)
         return [look.removesuffix(_GROWING).strip() for look in looks]
 
     @property
