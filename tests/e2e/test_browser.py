@@ -9,7 +9,7 @@ from tests.e2e.house import wait_for
 async def test_text_appears_in_the_dialog_before_the_answer_is_complete(page, house):
     dialog = AssistDialog(page)
     await dialog.open(house.url)
-    await dialog.say("tell me a story about the sea")
+    await dialog.say("tell me a story in 60 words")
     *growing, whole = await dialog.answer()
     await save_screenshot(page, "dialog")
     assert len({look for look in growing if look}) > 10
