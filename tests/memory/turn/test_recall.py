@@ -232,6 +232,15 @@ def test_turn_whose_words_a_recalled_memory_has_is_not_recalled_beside_it(known:
     assert len(chosen(said)) == 1
 
 
+def test_turn_comes_before_a_summary_that_lacks_its_words() -> None:
+    summary = RecallHit("summary", 1, "", AT, "ada", 1.0, excerpt=f"Ada said: {NUTS}")
+
+    assert [each.kind for each in interleave_hits((), [turn("We moved to York.", number=2), summary])] == [
+        "turn",
+        "summary",
+    ]
+
+
 # a Thursday
 NOW = datetime(2026, 11, 26, 16, 30, tzinfo=UTC)
 
