@@ -14,7 +14,7 @@ from custom_components.windowed_conversation.const import (
     CONF_ROUTING,
     DOMAIN,
 )
-from custom_components.windowed_conversation.turn import turn
+from custom_components.windowed_conversation.turn import asking
 from demo.model_server import ModelServer
 from tests.providers.byte_server import DONE, STOP, ByteServer, text
 
@@ -93,7 +93,7 @@ async def test_refused_key_of_the_first_is_asked_for_again(
 @pytest.fixture
 async def loading(set_up: SetUpFn, byte_server: ByteServer, monkeypatch: pytest.MonkeyPatch) -> MockConfigEntry:
     """Return the account of an agent whose server loads the model three times as long as its fallback timeout."""
-    monkeypatch.setattr(turn, "_FALLBACK_TIMEOUT", LOADING_SECONDS / 3)
+    monkeypatch.setattr(asking, "_FALLBACK_TIMEOUT", LOADING_SECONDS / 3)
     settings = {CONF_FALLBACK_AGENTS: [SECOND], CONF_ROUTING: "model_only"}
     first = await set_up(account={CONF_URL: byte_server.url, CONF_API_KEY: None}, **settings)
     await set_up(**{CONF_ROUTING: "model_only"})

@@ -22,7 +22,8 @@ from custom_components.windowed_conversation.bridge import delivery
 from custom_components.windowed_conversation.bridge.turn_report import EVENT_ANSWER, EVENT_TURN
 from custom_components.windowed_conversation.const import DOMAIN
 from custom_components.windowed_conversation.turn import turn as turn_module
-from custom_components.windowed_conversation.turn.state import Turn
+from custom_components.windowed_conversation.turn.asking import ask_question
+from custom_components.windowed_conversation.turn.state import ModelRun, Turn
 from demo.model_server import ModelServer, call, words
 from demo.scripted_voice.assist_satellite import ScriptedSatellite
 
@@ -42,15 +43,14 @@ class Gate:
         self._monkeypatch = monkeypatch
         self._events: dict[str, asyncio.Event] = {}
         self.turns: list[Turn] = []
-        try_models = turn_module.try_models
+        monkeypatch.setattr(turn_module, "ask_question", self.ask_later)
 
-        async def wait_first(turn: Turn, question: Any) -> None:
-            self.turns.append(turn)
-            if turn.text in self._events:
-                await self._events[turn.text].wait()
-            await try_models(turn, question)
-
-        monkeypatch.setattr(turn_module, "try_models", wait_first)
+    async def ask_later(self, run: ModelRun) -> None:
+        """Ask the question of a turn once its sentence is released."""
+        self.turns.append(run.turn)
+        if run.turn.text in self._events:
+            await self._events[run.turn.text].wait()
+        await ask_question(run)
 
     def stop_hand_overs(self) -> None:
         """Let the pipelines of later turns wait for their answers."""
@@ -645,13 +645,12 @@ async def test_turn_in_the_background_leaves_the_session_of_its_pipeline(
     monkeypatch,
 ) -> None:
     contexts = list[tuple[Any, Any]]()
-    wait_first = turn_module.try_models
 
-    async def look_after(turn: Turn, question: Any) -> None:
-        await wait_first(turn, question)
+    async def look_after(run: ModelRun) -> None:
+        await gate.ask_later(run)
         contexts.append((current_chat_log.get(), current_session.get()))
 
-    monkeypatch.setattr(turn_module, "try_models", look_after)
+    monkeypatch.setattr(turn_module, "ask_question", look_after)
     await answer_late(home, gate, model_server, answers)
 
     assert contexts == [(None, None)]

@@ -29,7 +29,7 @@ from custom_components.windowed_conversation.const import (
     PROVIDER_OPENAI_CHAT,
 )
 from custom_components.windowed_conversation.providers.models import ReasoningStyle
-from custom_components.windowed_conversation.turn import limits, turn
+from custom_components.windowed_conversation.turn import asking, limits
 from demo.model_server import ModelServer
 from demo.model_server.anthropic_models import OUTPUT_TOKENS
 
@@ -110,7 +110,7 @@ def set_up_first(set_up: SetUpFn, model_server: ModelServer, monkeypatch: pytest
     async def set_up_first(provider: str, server: ModelServer = model_server) -> MockConfigEntry:
         server.change(models=tuple(_MODELS.values()))
         monkeypatch.setattr(limits, "IDLE_TIMEOUT", _IDLE_TIMEOUT)
-        monkeypatch.setattr(turn, "_FALLBACK_TIMEOUT", _IDLE_TIMEOUT)
+        monkeypatch.setattr(asking, "_FALLBACK_TIMEOUT", _IDLE_TIMEOUT)
         return await set_up(
             account=account(provider, server),
             **{

@@ -266,7 +266,7 @@ async def test_sensors_follow_by_themselves_and_once_for_turns_that_end_together
 
     async_track_state_change_event(home, "sensor.ada_turns_answered_locally", on_change)
     nothing: Any = None
-    turn = Turn(nothing, "", RouteDecision(Route.LOCAL, RouteReason.LOCAL_MATCH), TurnLimits(), nothing, nothing)
+    turn = Turn(nothing, "", RouteDecision(Route.LOCAL, RouteReason.LOCAL_MATCH), TurnLimits(), nothing)
     for _ in range(2):
         get_agent(entry).statistics.on_turn(turn)
     await asyncio.wait_for(changed.wait(), 30)

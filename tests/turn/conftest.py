@@ -9,7 +9,7 @@ from openai import AsyncOpenAI
 import pytest
 
 from custom_components.windowed_conversation.providers.openai.clients import ChatCompletionsProvider
-from custom_components.windowed_conversation.turn import limits, model_turn
+from custom_components.windowed_conversation.turn import asking, limits
 from custom_components.windowed_conversation.turn.limits import Budget, TurnLimits
 from custom_components.windowed_conversation.turn.model import Model, Question
 from custom_components.windowed_conversation.turn.routing import RoutingMode
@@ -93,7 +93,7 @@ def take(window: Window, reply: Ear, question: Question, monkeypatch: pytest.Mon
         **limit: float,
     ) -> Turn:
         monkeypatch.setattr(limits, "IDLE_TIMEOUT", idle_timeout)
-        monkeypatch.setattr(model_turn, "_MAX_TOOL_ROUNDS", max_tool_rounds)
+        monkeypatch.setattr(asking, "_MAX_TOOL_ROUNDS", max_tool_rounds)
         more: dict[str, Any] = {"routing": routing, "local": local, "limits": TurnLimits(**limit)}
         return await take_turn(window, text, asked or question, reply, **more)
 

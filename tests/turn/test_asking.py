@@ -267,9 +267,8 @@ async def test_answer_of_a_fallback_agent_is_spoken_without_marks(
     window: Window, reply: Ear, question: Question, model_server: ModelServer
 ) -> None:
     model_server.fault("500")
-    chain = replace(question, fallback_agents=(Elsewhere("**Done** 👍"),))
+    chain = replace(question, is_spoken=True, fallback_agents=(Elsewhere("**Done** 👍"),))
     turn = make_turn(window, "hello", chain, reply)
-    turn.is_spoken = True
 
     await run_turn(turn)
 
@@ -309,7 +308,8 @@ async def test_error_of_the_model_stays_if_the_default_agent_has_no_answer_or_is
     outcome = await take("my name is Ada", asked=replace(question, default_agent=Elsewhere(answer)))
 
     assert isinstance(outcome.error, Unavailable | AnswerRefused)
-    assert (outcome.sent_text, outcome.last_agent_id, outcome.failures) == ("", "own", [])
+    assert outcome.run is not None
+    assert (outcome.sent_text, outcome.run.last_agent_id, outcome.failures) == ("", "own", [])
 
 
 OVERFLOW = event({"error": {"message": "x", "type": "invalid_request_error", "code": "context_length_exceeded"}})

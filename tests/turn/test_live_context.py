@@ -251,7 +251,8 @@ async def test_what_was_said_last_is_in_the_request_if_it_fits(
         assert outcome.error is None
         request = provider.requests[-1]
         size = count_messages_tokens(request.messages) + budget.schema_tokens + model.planned_budget.max_answer_tokens
-        assert size <= context_tokens or outcome.shortfall
+        assert outcome.run is not None
+        assert size <= context_tokens or outcome.run.shortfall
         before = notebook.said[-1] if notebook.said else ""
         is_there = any(before in message.content for message in request.messages)
         assert is_there or _COUNT(format_recalled_lines((before,))) > notebook.limit

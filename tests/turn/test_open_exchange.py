@@ -81,7 +81,8 @@ async def test_requests_of_many_rounds_keep_to_the_room_of_the_model(
     outcome = await take("read the book", asked=asked, max_tool_rounds=ROUNDS)
 
     assert outcome.sent_text == "I have read them."
-    assert outcome.shortfall is None
+    assert outcome.run is not None
+    assert outcome.run.shortfall is None
     requests = [billed.request for billed in outcome.billed_requests]
     assert max(sum(message.tokens or 0 for message in request.messages) for request in requests) <= room
 

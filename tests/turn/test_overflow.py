@@ -276,7 +276,8 @@ async def test_shortfall_has_the_figures_of_the_size_that_the_server_names(
     answer_tokens = window.messages()[-1].tokens
     assert answer_tokens is not None
     newest = stats.current_tokens - answer_tokens
-    assert outcome.shortfall == Shortfall(needed_tokens=stats.prefix_tokens + 500 + newest + 10, context_tokens=160)
+    assert outcome.run is not None
+    assert outcome.run.shortfall == Shortfall(needed_tokens=stats.prefix_tokens + 500 + newest + 10, context_tokens=160)
 
 
 async def test_small_server_is_learned_and_filled(

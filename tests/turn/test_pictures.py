@@ -27,8 +27,10 @@ class Eyes(Ear):
 
     @override
     async def _run(self, call: ToolCall) -> str:
-        if not self.turn.pictures:
-            self.turn.pictures[call.id] = PICTURE
+        assert self.turn.run is not None
+        pictures = self.turn.run.question.pictures
+        if not pictures:
+            pictures[call.id] = PICTURE
         return await super()._run(call)
 
 
@@ -61,7 +63,8 @@ async def test_window_has_no_picture(window: Window, question: Question, eyes: E
 async def test_picture_is_counted_in_the_planned_size(window: Window, question: Question, eyes: Eyes) -> None:
     turn = await look(window, question, eyes)
 
-    assert PICTURE_TOKENS < turn.request_tokens < PICTURE_TOKENS + 1000
+    assert turn.run is not None
+    assert PICTURE_TOKENS < turn.run.request_tokens < PICTURE_TOKENS + 1000
 
 
 async def test_answer_to_a_picture_proves_no_size(window: Window, question: Question, eyes: Eyes) -> None:

@@ -13,9 +13,9 @@ import pytest
 from custom_components.windowed_conversation.providers.events import TextDelta
 from custom_components.windowed_conversation.turn.errors import EmptyAnswer
 from custom_components.windowed_conversation.turn.model import Question
-from custom_components.windowed_conversation.turn.reply import ReplyDelta
 from custom_components.windowed_conversation.turn.speech import speech_filter
 from custom_components.windowed_conversation.turn.speech.speech_filter import SpeechFilter
+from custom_components.windowed_conversation.turn.state import ReplyDelta
 from custom_components.windowed_conversation.window import INTERRUPTED_ANSWER, Message, Window
 from custom_components.windowed_conversation.window.tool_results import STUB_PREFIX
 from tests.providers.byte_server import CALLS, DONE, STOP, ByteServer, fragment, text

@@ -66,7 +66,7 @@ async def test_what_each_request_has_cost_is_told_before_its_answer_is_kept(
         sent = billed.request.messages
         told.append((sent == window.messages(), len(sent), billed.usage.input > 0))
 
-    await take_turn(window, "switch on the kitchen light", question, reply, on_billed=on_billed)
+    await take_turn(window, "switch on the kitchen light", question, reply, billed=on_billed)
 
     assert told == [(True, 2, True), (True, 4, True)]
 

@@ -136,7 +136,7 @@ class House:
             "is the pelican in?",
             question,
             self._ear,
-            run_in_background=self._in_background,
+            background=self._in_background,
             limits=TurnLimits(**limits),
         )
 

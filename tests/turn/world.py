@@ -1,17 +1,16 @@
 """A small model of the world around a turn: a home with tools, an `Ear` as the reply, and local answers."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 import json
 from typing import Any
 
 from custom_components.windowed_conversation.providers.events import ReasoningDelta, TextDelta, ToolCallDone, ToolSchema
 from custom_components.windowed_conversation.turn.limits import TurnLimits
-from custom_components.windowed_conversation.turn.model import Question
-from custom_components.windowed_conversation.turn.reply import Reply, ReplyDelta
+from custom_components.windowed_conversation.turn.model import BilledRequest, Question
 from custom_components.windowed_conversation.turn.routing import RouteReason, RoutingMode, Situation, decide_first_route
-from custom_components.windowed_conversation.turn.state import Turn, TurnCallbacks
+from custom_components.windowed_conversation.turn.state import Reply, ReplyDelta, Turn
 from custom_components.windowed_conversation.turn.turn import run_turn
 from custom_components.windowed_conversation.window import Message, ToolCall, Window
 
@@ -110,7 +109,7 @@ class Local:
     asked: list[Situation] = field(default_factory=list)
 
     async def answer(self, situation: Situation) -> Callable[[], tuple[Message, ...]] | RouteReason:
-        """See `TurnCallbacks.answer_locally`."""
+        """See `TurnHost.answer_locally`."""
         self.asked.append(situation)
         match self.outcome:
             case RouteReason():
@@ -119,6 +118,39 @@ class Local:
                 raise self.outcome
             case messages:
                 return lambda: messages
+
+
+@dataclass
+class Host:
+    """The host of a turn. If `question` is an exception, building the question raises it."""
+
+    reply: Reply
+    local: Local
+    question: Question | Exception
+    billed: Callable[[BilledRequest], None] = lambda billed: None
+    background: Callable[[Coroutine[Any, Any, None]], None] = lambda work: work.close()
+
+    async def answer_locally(self, situation: Situation) -> Callable[[], tuple[Message, ...]] | RouteReason:
+        """See `TurnHost.answer_locally`."""
+        return await self.local.answer(situation)
+
+    async def build_question(self) -> Question:
+        """See `TurnHost.build_question`."""
+        if isinstance(self.question, Exception):
+            raise self.question
+        return self.question
+
+    def defer(self, work: Callable[[], None]) -> None:
+        """See `TurnHost.defer`. Runs the work at once."""
+        work()
+
+    def on_billed(self, billed: BilledRequest) -> None:
+        """See `TurnHost.on_billed`."""
+        self.billed(billed)
+
+    def run_in_background(self, work: Coroutine[Any, Any, None]) -> None:
+        """See `TurnHost.run_in_background`."""
+        self.background(work)
 
 
 def make_turn(
@@ -132,15 +164,9 @@ def make_turn(
     limits: TurnLimits | None = None,
     **handlers: Any,
 ) -> Turn:
-    """Return a turn for `run_turn`. If `question` is an exception, building the question raises it."""
-
-    async def build_question() -> Question:
-        if isinstance(question, Exception):
-            raise question
-        return question
-
-    functions = TurnCallbacks((local or Local()).answer, build_question, **handlers)
-    return Turn(window, text, decide_first_route(routing, text), limits or TurnLimits(), reply, functions)
+    """Return a turn for `run_turn`, with a `Host` that has the other arguments."""
+    host = Host(reply, local or Local(), question, **handlers)
+    return Turn(window, text, decide_first_route(routing, text), limits or TurnLimits(), host)
 
 
 async def take_turn(window: Window, text: str, question: Question | Exception, reply: Reply, **more: Any) -> Turn:

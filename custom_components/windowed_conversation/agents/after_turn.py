@@ -41,7 +41,7 @@ _MAX_CHARS = 16_000
 def defer_steps(turn: ConversationTurn) -> None:
     """Defer the steps that apply to the turn until its answer is sent."""
     agent, state = turn.current_agent, turn.state
-    asked_nobody = state.last_agent_id is None and state.error is None
+    asked_nobody = state.run is None and state.error is None
     applied = [
         partial(step, agent, turn) for step in _get_steps(state) if not (asked_nobody and step in _STEPS_IF_MODEL_ASKED)
     ]
@@ -78,17 +78,20 @@ def fire_events(agent: Agent, turn: ConversationTurn) -> None:
     """Fire the event of the turn, and the event of a trim if the turn caused one."""
     who = {"entity_id": turn.entity_id, "conversation_id": turn.window.conversation_id}
     before_and_after, context = (turn.stats_before, turn.stats_after), turn.user_input.context
-    async_fire_turn_event(agent.hass, who, turn.state, turn.attributes, before_and_after, context=context)
+    async_fire_turn_event(
+        agent.hass, who, turn.state, turn.attributes, before_and_after, waterfall=turn.waterfall, context=context
+    )
 
 
 def update_issues(agent: Agent, turn: ConversationTurn) -> None:
     """Raise or clear the issues about the sizes of the window and the model."""
     state, name = turn.state, agent.config.name
-    if state.shortfall is None:
+    shortfall = None if state.run is None else state.run.shortfall
+    if shortfall is None:
         async_update_window_issue(agent.hass, agent.id, name, turn.stats_after)
     if not state.attempts:
         return
-    async_update_model_issue(agent.hass, agent.id, name, state.shortfall)
+    async_update_model_issue(agent.hass, agent.id, name, shortfall)
     if billed := [each for each in state.billed_requests if each.model.agent_id == agent.id]:
         model, reads = billed[-1].model, billed[-1].model.size.readable_tokens
         little = None if reads is None else find_window_shortfall(model.budget, reads, turn.stats_after.prefix_tokens)

@@ -1,6 +1,6 @@
-"""A turn in Home Assistant as one object, and the question for the model that is built from it."""
+"""A turn in Home Assistant as one object, which is the host of the turn, and the question that it builds."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 import logging
@@ -19,6 +19,7 @@ from ..bridge.chat_log import ChatLogReply
 from ..bridge.errors import async_get_done_phrase
 from ..bridge.pictures import async_read_input_files, create_look_tools
 from ..bridge.tools import SafeAPIInstance, async_get_tools
+from ..bridge.turn_report import build_waterfall
 from ..const import DOMAIN, RecordLevel
 from ..home.bridge.overview import async_shorten_prompt
 from ..home.bridge.states import async_get_home_states
@@ -32,15 +33,16 @@ from ..memory.turn.recall import PromptFacts, append_prompt_facts
 from ..memory.turn.remember_requests import MemoryDialog, MemoryReply
 from ..memory.turn.speaker import Speaker
 from ..providers import count_tools_tokens
+from ..turn.attempts import ToolRun
 from ..turn.context import ContextPlacement, InputStamp
 from ..turn.errors import PromptRenderingFailed
 from ..turn.limits import RequestWeight, calculate_max_live_tokens, calculate_overview_limit, weigh_request
-from ..turn.model import Model, Question
+from ..turn.model import BilledRequest, Model, Question
 from ..turn.names import clean_name
-from ..turn.routing import RoutingMode
-from ..turn.state import Turn
+from ..turn.routing import Route, RouteDecision, RouteReason, RoutingMode, Situation
+from ..turn.state import LocalMessagesBuilder, Turn
 from ..window import Attachment, EstimatedCounter, TextKind, Window, WindowStats, count_text_tokens
-from .agent import Agent, EntityAgent, async_find_agent, async_find_fallback_agents
+from .agent import Agent, EntityAgent, async_find_agent, async_find_fallback_agents, async_learn_usage
 from .forgetting import async_run_deletion
 from .live_context import TurnContext, calculate_live_limit
 from .local_intents import REASONS_FOR_DEFAULT_AGENT, LocalAnswerer
@@ -51,7 +53,7 @@ _LOGGER = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class ConversationTurn:
-    """One turn, later with its window and its chat log, and at last its result."""
+    """One turn, later with its window and its chat log, and at last its result. It is the `TurnHost` of its `state`."""
 
     agent: Agent
     entity_id: str
@@ -80,6 +82,9 @@ class ConversationTurn:
     state: Turn = field(init=False)
     # Set once a local answer was tried.
     intents: LocalAnswerer | None = None
+    # When it had been tried, in seconds since the start.
+    recognition_seconds: float | None = None
+    tool_runs: list[ToolRun] = field(default_factory=list)
     # Set if a model was asked.
     live_context: TurnContext | None = None
     # The agent that answered, and earlier failures, see `turn_report.build_answer_attributes`.
@@ -106,8 +111,48 @@ class ConversationTurn:
         """The turn's agent, or its successor if the account was reloaded during the turn."""
         return async_find_agent(self.agent.hass, self.agent.id) or self.agent
 
+    @property
+    def waterfall(self) -> list[dict[str, Any]]:
+        """The steps of the turn, see `build_waterfall`."""
+        state = self.state
+        return build_waterfall(state.started_at, state.attempts, self.tool_runs, self.recognition_seconds)
 
-def build_memory_answerer(turn: ConversationTurn) -> MemoryAnswerer | None:
+    async def answer_locally(self, situation: Situation) -> LocalMessagesBuilder | RouteReason:
+        """See `TurnHost.answer_locally`."""
+        config = self.agent.config
+        self.intents = LocalAnswerer(
+            self.agent.hass,
+            self.user_input,
+            self.chat_log,
+            can_ask_model=config.routing is not RoutingMode.LOCAL_ONLY,
+            model_has_tools=bool(config.llm_apis),
+            memory=_build_memory_answerer(self),
+        )
+        answer = await self.intents.answer_input(situation)
+        self.recognition_seconds = time.monotonic() - self.state.started_at
+        if self.intents.is_memory_answer:
+            self.state.decision = RouteDecision(Route.LOCAL, RouteReason.MEMORY_REQUEST)
+        return answer
+
+    async def build_question(self) -> Question:
+        """See `TurnHost.build_question`. Adds the tools to the chat log."""
+        return await _async_build_question(self)
+
+    def defer(self, work: Callable[[], None]) -> None:
+        """See `TurnHost.defer`. Another agent may succeed this one during the turn, which has the same windows."""
+        self.agent.defer_work(self.window_key, work)
+
+    def on_billed(self, billed: BilledRequest) -> None:
+        """See `TurnHost.on_billed`."""
+        async_learn_usage(self.agent.hass, billed)
+
+    def run_in_background(self, work: Coroutine[Any, Any, None]) -> None:
+        """See `TurnHost.run_in_background`."""
+        entry = self.current_agent.entry
+        entry.async_create_background_task(self.agent.hass, work, f"model of {self.entity_id} is loaded")
+
+
+def _build_memory_answerer(turn: ConversationTurn) -> MemoryAnswerer | None:
     """Return the answers of memory to a turn's input, or None without a store. Forgetting works without memory."""
     store = async_get_store(turn.agent.hass)
     if store is None:
@@ -197,7 +242,7 @@ async def _async_get_tools(
     return await async_get_tools(agent.hass, agent.config.llm_apis, llm_context, own, knows_states=knows_states)
 
 
-async def async_build_question(turn: ConversationTurn) -> Question:
+async def _async_build_question(turn: ConversationTurn) -> Question:
     """Return the question of a turn, and add the tools to its chat log. Raises `TurnError`."""
     hass, agent, user_input, chat_log = turn.agent.hass, turn.agent, turn.user_input, turn.chat_log
     model, config = agent.model, agent.config
@@ -208,30 +253,27 @@ async def async_build_question(turn: ConversationTurn) -> Question:
     stamp = InputStamp(dt_util.now(), turn.speaker.name_for_stamp, *_find_device_and_area(hass, user_input.device_id))
     context = turn.live_context = TurnContext(agent, turn.window, turn.speaker, stamp, user_input.language)
     await context.async_read_memory()
-    turn.state.files = await async_read_input_files(hass, chat_log)
-    api = await _async_get_tools(agent, llm_context, build_turn_memory_tools(turn), turn.state.pictures)
+    files, pictures = await async_read_input_files(hass, chat_log), dict[str, Attachment]()
+    api = await _async_get_tools(agent, llm_context, build_turn_memory_tools(turn), pictures)
     if api is not None:
-        api.on_run = turn.state.tool_runs.append
+        api.on_run = turn.tool_runs.append
     chat_log.llm_api = api
     chat_log.llm_input_provided_index = len(chat_log.content)
     tools = agent.tool_schemas.convert_tools(api)
-
-    def add_token_sizes(model: Model) -> Model:
-        """Return a model whose budget includes the sizes of the tools and of the live context."""
-        schema_tokens = count_tools_tokens(tools, agent.counter)
-        return replace(model, budget=replace(model.budget, schema_tokens=schema_tokens, live_tokens=context.max_tokens))
-
+    sizes = {"schema_tokens": count_tools_tokens(tools, agent.counter), "live_tokens": context.max_tokens}
     in_system = config.context_placement is ContextPlacement.SYSTEM
     system = _build_system_prompt(turn, llm_context, api)
     question = Question(
-        model=add_token_sizes(model),
+        model=model.with_budget(**sizes),
         system_prompt=append_prompt_facts(system, context.profile),
         stamp_prefix="" if in_system else stamp.format_prefix(),
         tools=tools,
         empty_answer_phrase=await async_get_done_phrase(hass, user_input.language),
         is_spoken=user_input.satellite_id is not None,
         default_agent=_build_default_agent(turn),
-        fallback_agents=tuple([add_token_sizes(each) if isinstance(each, Model) else each for each in fallback]),
+        fallback_agents=tuple([each.with_budget(**sizes) if isinstance(each, Model) else each for each in fallback]),
+        files=files,
+        pictures=pictures,
         build_live_context=context.build_live_context,
     )
     if agent.head_start is not None:

@@ -48,7 +48,7 @@ class TurnText(NamedTuple):
 @callback
 def async_record_turn(agent: Agent, turn: ConversationTurn) -> None:
     """Keep a turn in working memory, and pass its record to the writer thread."""
-    state, speaker = turn.state, turn.speaker
+    state, run, speaker = turn.state, turn.state.run, turn.speaker
     error = None if state.result is AttemptResult.CANCELLED else state.error or state.interruption
     statistics: TurnRecord = {
         **EMPTY_TURN,
@@ -68,10 +68,10 @@ def async_record_turn(agent: Agent, turn: ConversationTurn) -> None:
         "failures": [{"agent": each.agent, "error": get_error_key(each.error)} for each in state.failures],
         "failed_tool_calls": state.failed_tool_calls,
         # a turn without requests costs nothing
-        "cost": "0" if state.last_agent_id is None else None,
+        "cost": "0" if run is None else None,
         "time_to_first_token": state.first_token_seconds,
         "duration": state.duration_seconds,
-        "waterfall": build_waterfall(state.started_at, state.attempts, state.tool_runs, state.recognition_seconds),
+        "waterfall": turn.waterfall,
     }
     speech = state.sent_text or (turn.intents.answer_text if turn.intents else "")
     searches: tuple[ToolCallText, ...] = ()
@@ -82,10 +82,10 @@ def async_record_turn(agent: Agent, turn: ConversationTurn) -> None:
     text, attempts = TurnText(speaker.text, speech, searches), tuple(state.attempts)
     outline = partial(build_turn_record, statistics, attempts, state.started_at, None)
     complete = partial(build_turn_record, statistics, attempts, state.started_at, text)
-    if state.files or state.pictures:
+    if run is not None and (run.question.files or run.question.pictures):
         # the text of the requests is kept instead of the requests, which hold the pictures
         outline, complete, attempts = partial(copy, outline()), partial(copy, complete()), ()
-    live_tokens = state.context.tokens if state.context is not None else 0
+    live_tokens = run.context.tokens if run is not None and run.context is not None else 0
     context = turn.live_context.sent if turn.live_context is not None else SentContext()
     agent.state.recent_turns.append(RecentTurn(statistics, speaker, outline, complete, context, attempts, live_tokens))
     _async_store_turn(agent, statistics, state.attempts, state.started_at, text)

@@ -1,13 +1,11 @@
 """The turns of an agent: a ConversationInput becomes a turn, and the turn's outcome a ConversationResult."""
 
 import asyncio
-from collections.abc import Coroutine
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 import logging
 import math
-from typing import Any
 
 from homeassistant.components import conversation
 from homeassistant.components.conversation import ChatLog, ConversationInput, ConversationResult
@@ -31,22 +29,20 @@ from ..turn.routing import (
     Route,
     RouteDecision,
     RouteReason,
-    RoutingMode,
-    Situation,
     build_window_key,
     check_id,
     decide_first_route,
 )
-from ..turn.state import LocalMessagesBuilder, Turn, TurnCallbacks
+from ..turn.state import Turn
 from ..turn.turn import run_turn
 from ..window import WindowBusy, WindowError
 from .after_turn import defer_steps
-from .agent import Agent, async_learn_usage
-from .conversation_turn import ConversationTurn, async_build_question, build_memory_answerer
+from .agent import Agent
+from .conversation_turn import ConversationTurn
 from .echo import SpokenAnswer, async_record_spoken_answer, async_take_echoed_answer
 from .hand_over import PipelineTurn, async_end_hand_overs
 from .live_context import NO_METRICS
-from .local_intents import LocalAnswerer, get_speech
+from .local_intents import get_speech
 from .store import async_get_store
 
 _LOGGER = logging.getLogger(__name__)
@@ -145,10 +141,7 @@ async def async_answer(turn: ConversationTurn) -> ConversationResult:
             turn.speaker.text,
             _decide_route(turn, is_echo=echoed is not None),
             turn.agent.config.limits,
-            turn.reply,
-            _build_handlers(turn),
-            # the chat dialog shows Markdown
-            is_spoken=user_input.satellite_id is not None,
+            turn,
         )
         if turn.is_in_background:
             state.move_to_background()
@@ -216,38 +209,6 @@ def _record_pipeline_answers(turn: ConversationTurn) -> None:
             turn.window.add_exchange(exchange, tags={f"route:{Route.LOCAL}"})
         except WindowError as err:
             _LOGGER.debug("An exchange of the pipeline is not whole: %s", type(err).__name__)
-
-
-def _build_handlers(turn: ConversationTurn) -> TurnCallbacks:
-    """Return the callbacks through which the turn acts on Home Assistant. Each creates its objects when called."""
-    hass, config = turn.agent.hass, turn.agent.config
-
-    async def answer_locally(situation: Situation) -> LocalMessagesBuilder | RouteReason:
-        turn.intents = LocalAnswerer(
-            hass,
-            turn.user_input,
-            turn.chat_log,
-            can_ask_model=config.routing is not RoutingMode.LOCAL_ONLY,
-            model_has_tools=bool(config.llm_apis),
-            memory=build_memory_answerer(turn),
-        )
-        answer = await turn.intents.answer_input(situation)
-        if turn.intents.is_memory_answer:
-            turn.state.decision = RouteDecision(Route.LOCAL, RouteReason.MEMORY_REQUEST)
-        return answer
-
-    def run_in_background(work: Coroutine[Any, Any, None]) -> None:
-        entry = turn.current_agent.entry
-        entry.async_create_background_task(hass, work, f"model of {turn.entity_id} is loaded")
-
-    return TurnCallbacks(
-        answer_locally,
-        partial(async_build_question, turn),
-        # another agent may succeed this one during the turn, which has the same windows
-        defer=partial(turn.agent.defer_work, turn.window_key),
-        on_billed=partial(async_learn_usage, hass),
-        run_in_background=run_in_background,
-    )
 
 
 async def _async_build_failure_result(turn: ConversationTurn, error: Exception, spoken: str) -> ConversationResult:

@@ -31,7 +31,7 @@ from homeassistant.helpers.json import json_dumps
 
 from ..providers import UNSEEN_NOTE, ReasoningDelta, Source, TextDelta, ToolCallDone
 from ..turn.context import mark_typed_prefixes
-from ..turn.reply import ReplyDelta
+from ..turn.state import ReplyDelta
 from ..window import MAX_TAG_LENGTH, Message, ToolCall
 from .errors import format_next_sentence
 

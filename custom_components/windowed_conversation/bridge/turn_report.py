@@ -96,15 +96,16 @@ def async_fire_turn_event(
     answer: Mapping[str, Any],
     before_and_after: tuple[WindowStats, WindowStats],
     *,
+    waterfall: list[dict[str, Any]],
     context: Context,
 ) -> None:
     """Fire the event of a turn, and the event of a trim if the turn caused one.
 
-    `ids` are the ids of the agent and the conversation, `answer` is the result of `build_answer_attributes`, and
-    `context` identifies the user. The events have no cost, which is not known yet; the sensors show it.
+    `ids` are the ids of the agent and the conversation, `answer` is the result of `build_answer_attributes`,
+    `waterfall` that of `build_waterfall`, and `context` identifies the user. The events have no cost, which is not
+    known yet; the sensors show it.
     """
     before, after = before_and_after
-    waterfall = build_waterfall(turn.started_at, turn.attempts, turn.tool_runs, turn.recognition_seconds)
     hass.bus.async_fire(EVENT_TURN, {**ids, **_turn_fields(turn), "waterfall": waterfall, **answer}, context=context)
     if after.evicted_exchanges > before.evicted_exchanges:
         _fire_trim_event(hass, ids, after, before)

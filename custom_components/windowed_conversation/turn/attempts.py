@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
-from enum import StrEnum
+from enum import Enum, StrEnum, auto
 import math
 import time
 from typing import Self
@@ -31,7 +31,6 @@ from ..providers import (
 from ..window import ToolCall
 from .limits import TurnLimits
 from .model import BilledRequest, BilledRequestCallback, Model
-from .reply import ReplyDelta
 
 # Errors that cost nothing if they occur before the first event. A timeout is not among them: a slow model may already
 # have been generating tokens.
@@ -59,6 +58,26 @@ class Purpose(StrEnum):
     COMPACTION = "compaction"
     SEARCH_WORDS = "search_words"
     TASK = "task"
+
+
+class RequestState(Enum):
+    """The use of a request's answer.
+
+    A server that takes too long for its first token may be given up for another agent. Its request then waits: if
+    nobody else has an answer, it is resumed, and else abandoned.
+    """
+
+    # Its answer is read. It is recorded at the end.
+    OPEN = auto()
+    # It stays open, and nobody reads its answer.
+    WAITING = auto()
+    # It waited, and its answer is read next.
+    RESUMED = auto()
+    # It waited, and its answer is not needed any more.
+    ABANDONED = auto()
+    # It is not recorded, because the server does not support such requests.
+    DISCARDED = auto()
+    ENDED = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,23 +130,24 @@ class OpenAttempt:
     idle_timer: IdleTimer | None = None
     error: BaseException | None = None
     tool_calls: list[ToolCall] = field(default_factory=list)
+    state: RequestState = RequestState.OPEN
     _started_at: float = field(default_factory=time.monotonic)
     _first_event_at: float | None = None
     _usage: Usage | None = None
     _billed_request: BilledRequest | None = None
     _finish_reason: str | None = None
-    _is_discarded: bool = False
     _has_output: bool = False
     _has_reasoning: bool = False
 
     def __enter__(self) -> Self:
-        self._is_discarded = False
+        self.state = RequestState.OPEN
         return self
 
     def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
         if error is not None:
             self.error = error
-        if not self._is_discarded:
+        if self.state is RequestState.OPEN:
+            self.state = RequestState.ENDED
             ended = self.build_attempt()
             self._learn_reasoning()
             self.on_end(ended)
@@ -155,7 +175,7 @@ class OpenAttempt:
         self._has_reasoning = self._has_reasoning or usage.reasoning > 0
         self.on_billed(self._billed_request)
 
-    def on_delta(self, delta: ReplyDelta) -> None:
+    def on_delta(self, delta: Event) -> None:
         """Update the record with a delta that the speech filter has produced from an event."""
         match delta:
             case ReasoningDelta(text):
@@ -164,8 +184,13 @@ class OpenAttempt:
                 self._has_output = True
 
     def discard(self) -> None:
-        """Do not record the request: its server does not support such requests, or it stays open for a later answer."""
-        self._is_discarded = True
+        """Do not record the request, because its server does not support such requests."""
+        self.state = RequestState.DISCARDED
+
+    def abandon(self) -> None:
+        """Record a request that waited, because its answer is not needed any more."""
+        self.state, self.error = RequestState.ABANDONED, DeadlineExceeded("no first token in time")
+        self.on_end(self.build_attempt())
 
     def build_attempt(self) -> Attempt:
         """Return the finished `Attempt`, with the current time as its end."""
@@ -247,23 +272,18 @@ class IdleTimer:
 
 
 class AnswerStream:
-    """A request and the events of its answer. Its creator closes it, unless it `is_waiting`.
+    """The events of the answer to a request. Its creator closes it, unless the request is waiting.
 
     If a fallback agent is available, the first token must arrive in time. If it does not, the request stays open: its
     answer can still be used later if nobody else has one, and some servers start to load a model again when a client
     disconnects.
     """
 
-    def __init__(self, model: Model, request: Request, limits: TurnLimits) -> None:
-        self.model = model
-        self.request = request
-        # The record of the request, if the request stays open after the wait for its first token has ended.
-        self.attempt: OpenAttempt | None = None
-        # Whether the wait for the first token timed out while the request stays open.
-        self.is_waiting = False
+    def __init__(self, attempt: OpenAttempt, limits: TurnLimits) -> None:
+        self.attempt = attempt
         self._loop = asyncio.get_running_loop()
-        self.idle_timer = IdleTimer(limits.get_idle_timeout(at_home=model.is_at_home))
-        self._events = model.provider.stream(request, self.idle_timer.record_activity)
+        self.idle_timer = IdleTimer(limits.get_idle_timeout(at_home=attempt.model.is_at_home))
+        self._events = attempt.model.provider.stream(attempt.request, self.idle_timer.record_activity)
         self._event_task: asyncio.Task[Event | None] | None = None
 
     async def iter_events(self, fallback_timeout: float | None) -> AsyncGenerator[Event]:
@@ -272,7 +292,6 @@ class AnswerStream:
         `fallback_timeout` is how long the server may take for its first token, in seconds, or None if no fallback agent
         is available.
         """
-        self.is_waiting = False
         began = self._loop.time()
         while True:
             if fallback_timeout is None and self._event_task is None:
@@ -287,7 +306,7 @@ class AnswerStream:
 
     async def wait_for_loading(self, seconds: float) -> None:
         """Keep the request open until its first event, for at most `seconds`, so that the server can finish loading."""
-        limit, self.is_waiting = self.model.request_limiter, False
+        limit = self.attempt.model.request_limiter
         limit.is_loading = True
         try:
             async with aclosing(self):
@@ -315,7 +334,8 @@ class AnswerStream:
             while not pending.done():
                 left = self._calculate_deadline(fallback_timeout, began) - self._loop.time()
                 if left <= 0:
-                    self.is_waiting = fallback_timeout is not None
+                    if fallback_timeout is not None:
+                        self.attempt.state = RequestState.WAITING
                     raise DeadlineExceeded("no first token in time")
                 await asyncio.wait({pending}, timeout=min(left, self.idle_timer.idle_timeout))
         finally:

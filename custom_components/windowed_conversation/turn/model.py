@@ -16,7 +16,7 @@ from ..providers import (
     calculate_reasoning_tokens,
     count_messages_tokens,
 )
-from ..window import Exchange, Message
+from ..window import Attachment, Exchange, Message
 from .context import NO_LIVE_CONTEXT, LiveContext
 from .limits import Budget, Pause, apply_context_size, calculate_answer_limit
 from .model_size import ContextSizeTracker
@@ -80,6 +80,10 @@ class Model:
             context = self.size.get_context_tokens(self.profile.context_tokens)
         return self.budget if context is None else apply_context_size(self.budget, context)
 
+    def with_budget(self, *, schema_tokens: int, live_tokens: int) -> Model:
+        """Return the model with these sizes of the tools and of the live context in its budget."""
+        return replace(self, budget=replace(self.budget, schema_tokens=schema_tokens, live_tokens=live_tokens))
+
 
 @dataclass(frozen=True, slots=True)
 class BilledRequest:
@@ -88,7 +92,6 @@ class BilledRequest:
     model: Model
     request: Request
     usage: Usage
-    # In seconds on the monotonic clock.
     # The server's name for the model that answered, see `AnswerDone.server_identity`.
     server_identity: str = ""
     # Whether it has the lower price of a flexible service tier.
@@ -124,6 +127,11 @@ class Question:
     # See `Request`.
     is_background: bool = False
     is_spoken: bool = False
+    # The files that are attached to the input, with None for each one that cannot be sent. Like `pictures`, they are in
+    # the requests of this turn and nowhere else.
+    files: tuple[Attachment | None, ...] = ()
+    # The pictures that tools have taken, by call id.
+    pictures: dict[str, Attachment] = field(default_factory=dict)
     # Tried in order if `model` fails before its first token.
     fallback_agents: tuple[Model | FallbackAgent, ...] = ()
     # Asked after all of them have failed. No model is given up early for it, and if it has no answer, the error is that
@@ -139,12 +147,15 @@ class Question:
         *,
         may_call: bool = True,
         max_answer_tokens: int | None = None,
+        model: Model | None = None,
     ) -> Request:
         """Return the request with these messages, see `Request`. All requests of a conversation begin the same.
 
-        `max_answer_tokens` limits the answer without its reasoning; by default, the budget's reserve applies.
+        `max_answer_tokens` limits the answer without its reasoning; by default, the budget's reserve applies. `model`
+        is the model that is asked, if that is not the question's.
         """
-        model, budget = self.model, self.model.planned_budget
+        model = model or self.model
+        budget = model.planned_budget
         wanted = budget if max_answer_tokens is None else replace(budget, max_answer_tokens=max_answer_tokens)
         sent = count_messages_tokens(messages) + budget.schema_tokens
         effort, has_reasoned = model.settings.effort, model.reasoning_detector.is_expected

@@ -1,43 +1,67 @@
-"""The state of a turn: its dependencies, its progress, and finally its outcome, in one object that is never copied."""
+"""The state of a turn, that of asking a model in it, and the host, through which it reaches the code around it."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
 import time
-from typing import Any
+from typing import Any, Protocol
 
-from ..providers import DeadlineExceeded, ProviderError, Source, Usage
-from ..window import Attachment, Message, NativeData, ToolCall, Window
-from .attempts import AnswerStream, Attempt, AttemptResult, ToolRun
+from ..providers import ProviderError, ReasoningDelta, Source, TextDelta, ToolCallDone, Usage
+from ..window import Message, NativeData, ToolCall, Window
+from .attempts import AnswerStream, Attempt, AttemptResult, get_attempt_result
 from .context import LiveContext
 from .errors import TurnError
 from .limits import Shortfall, TurnLimits
-from .model import BilledRequest, BilledRequestCallback, Question
+from .model import BilledRequest, Question
 from .repetition import RepetitionDetector
-from .reply import Reply
 from .routing import RouteDecision, RouteReason, Situation
 
 _MAX_SOURCES = 20
 
 # Builds the messages of a local answer for the window, or no messages if the exchange is not to be recorded.
 type LocalMessagesBuilder = Callable[[], tuple[Message, ...]]
+type ReplyDelta = TextDelta | ReasoningDelta | ToolCallDone
 
 
-@dataclass(frozen=True, slots=True)
-class TurnCallbacks:
-    """Callbacks through which a turn reaches the code around it."""
+class Reply(Protocol):
+    """Receives an answer while it is still being written, passes it to the user, and runs its tool calls."""
 
-    # Acts on the input without a model, or returns the reason why it did nothing. Raises `LocalAnswerFailed` if the
-    # input was understood but acting on it failed.
-    answer_locally: Callable[[Situation], Awaitable[LocalMessagesBuilder | RouteReason]]
-    # Prepares the input for the model. Called only if a model is used. Raises `TurnError`.
-    build_question: Callable[[], Awaitable[Question]]
-    # Accepts work that runs after the answer.
-    defer: Callable[[Callable[[], None]], None] = lambda work: work()
-    # Gets the usage of each request at once, before its answer is counted into the window.
-    on_billed: BilledRequestCallback = lambda billed: None
-    # Runs requests that outlive the turn. If it is None, no request does.
-    run_in_background: Callable[[Coroutine[Any, Any, None]], object] | None = None
+    @property
+    def failed_call_count(self) -> int:
+        """The number of tool calls so far that have returned an error."""
+
+    def add_deltas(self, deltas: AsyncIterator[ReplyDelta]) -> AsyncGenerator[Message]:
+        """Forward the deltas of one assistant message, run its tool calls, and yield the message and the results.
+
+        Each call starts when its delta arrives, so the calls of one message run in parallel. If a tool fails, its
+        result contains the error.
+        """
+
+
+class TurnHost(Protocol):
+    """The code around a turn, which acts for it."""
+
+    @property
+    def reply(self) -> Reply:
+        """Receives the answer."""
+
+    async def answer_locally(self, situation: Situation) -> LocalMessagesBuilder | RouteReason:
+        """Act on the input without a model, or return the reason why nothing was done.
+
+        Raises `LocalAnswerFailed` if the input was understood but acting on it failed.
+        """
+
+    async def build_question(self) -> Question:
+        """Prepare the input for the model. Called only if a model is used. Raises `TurnError`."""
+
+    def defer(self, work: Callable[[], None]) -> None:
+        """Accept work that runs after the answer."""
+
+    def on_billed(self, billed: BilledRequest) -> None:
+        """Learn from the usage of a request, before its answer is counted into the window."""
+
+    def run_in_background(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run a request that outlives the turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,34 +81,23 @@ class Turn:
     text: str
     decision: RouteDecision
     limits: TurnLimits
-    reply: Reply
-    callbacks: TurnCallbacks
-    # Whether the answer has no marks such as those of Markdown.
-    is_spoken: bool = False
+    host: TurnHost
     # Whether nobody waits for the answer.
     is_in_background: bool = False
-    # The timeout of the model's part, while that runs.
+    # The timeout of the model's part, once that has begun.
     deadline: asyncio.Timeout | None = None
+    # Set once a model is asked.
+    run: ModelRun | None = None
     started_at: float = field(default_factory=time.monotonic)
     duration_seconds: float = 0.0
     first_token_seconds: float | None = None
-    # How long the model that is currently used may take for its first token, in seconds. None without a limit.
-    fallback_timeout: float | None = None
-    # When Home Assistant's sentences had been tried, or None if they were not.
-    recognition_seconds: float | None = None
     # The requests, in the order in which they ended.
     attempts: list[Attempt] = field(default_factory=list)
-    tool_runs: list[ToolRun] = field(default_factory=list)
-    # The requests whose usage was sent.
-    billed_requests: list[BilledRequest] = field(default_factory=list)
-    # The total of `billed_requests`.
-    usage: Usage = field(default_factory=Usage)
     tool_calls: int = 0
-    # The number of tool calls that returned an error.
-    failed_tool_calls: int = 0
-    shortfall: Shortfall | None = None
-    # The id of the agent that was tried last.
-    last_agent_id: str | None = None
+    # The pieces of text that were sent to the user.
+    sent_fragments: list[str] = field(default_factory=list)
+    # The web pages on which the answer is based.
+    sources: tuple[Source, ...] = ()
     # The id of the agent that answered.
     answered_by: str | None = None
     # The failures of the agents that were tried before the last one.
@@ -93,98 +106,31 @@ class Turn:
     error: ProviderError | TurnError | None = None
     # A cancellation or an unexpected error that interrupted the turn.
     interruption: BaseException | None = None
-    # The result of the complete turn.
-    result: AttemptResult = AttemptResult.ANSWERED
-    # The live context of the requests.
-    context: LiveContext | None = None
-    # The numbers of the closed exchanges for which `context` was built.
-    live_exchange_numbers: frozenset[int] = frozenset()
-    # The planned size of the newest request.
-    request_tokens: int = 0
-    # The size of the smallest request that was refused, perhaps as too long, since the last one that was answered.
-    refused_tokens: int | None = None
-    # Requests that stay open although their first token took too long.
-    waiting_streams: list[AnswerStream] = field(default_factory=list)
-    # The waiting request whose answer is awaited next.
-    resumed_stream: AnswerStream | None = None
-    # Whether a request was sent again because reasoning had used up the limit of the answer.
-    has_raised_answer_limit: bool = False
-    # The calls of the current answer, until the window contains it.
-    unstored_calls: tuple[ToolCall, ...] = ()
-    # The files that are attached to the input, with None for each one that cannot be sent. Like `pictures`, they are in
-    # the requests of this turn and nowhere else.
-    files: tuple[Attachment | None, ...] = ()
-    # The pictures that tools have taken, by call id.
-    pictures: dict[str, Attachment] = field(default_factory=dict)
-    # The web pages on which the answer is based.
-    sources: tuple[Source, ...] = ()
-    # The residue that has the results of the provider's searches, by the first call of its message. It is in the
-    # requests of this turn and nowhere else.
-    search_residue: dict[str, NativeData] = field(default_factory=dict)
-    repetition_detector: RepetitionDetector = field(default_factory=RepetitionDetector)
-    _text_fragments: list[str] = field(default_factory=list)
-    _stored_fragment_count: int = 0
+
+    @property
+    def result(self) -> AttemptResult:
+        """The result of the complete turn."""
+        return get_attempt_result(self.error or self.interruption)
 
     @property
     def sent_text(self) -> str:
         """The text that has been sent to the user so far."""
-        return "".join(self._text_fragments)
+        return "".join(self.sent_fragments)
 
     @property
-    def unstored_text(self) -> str:
-        """The text of the current answer that was sent to the user but is not stored in the window yet."""
-        return "".join(self._text_fragments[self._stored_fragment_count :]).lstrip()
-
-    def move_to_background(self) -> None:
-        """Record that the turn goes on in the background, where it has more time."""
-        before, self.limits = self.limits, self.limits.extend_to_background()
-        self.is_in_background = True
-        if self.deadline is not None and (when := self.deadline.when()) is not None:
-            self.deadline.reschedule(when + self.limits.turn_timeout - before.turn_timeout)
-
-    def begin_answer(self) -> None:
-        """Record that the next answer begins, or that the current answer is stored in the window."""
-        self._stored_fragment_count, self.unstored_calls = len(self._text_fragments), ()
-
-    def on_text(self, text: str, *, new_message: bool) -> None:
-        """Record text that is sent to the user."""
-        if self.first_token_seconds is None:
-            self.first_token_seconds = time.monotonic() - self.started_at
-        if new_message and self._text_fragments and not self._text_fragments[-1][-1:].isspace():
-            self._text_fragments.append(" ")
-        self._text_fragments.append(text)
-
-    def on_call(self, call: ToolCall) -> None:
-        """Record a call that is passed to the reply. From now on it may have run."""
-        self.tool_calls += 1
-        self.unstored_calls += (call,)
-
-    def add_sources(self, sources: Iterable[Source]) -> None:
-        """Add sources of an answer, each page once."""
-        by_url = {each.url: each for each in (*sources, *self.sources)}
-        self.sources = tuple(by_url.values())[:_MAX_SOURCES]
-
-    def on_request_refused(self) -> None:
-        """Record that the newest request was refused, perhaps as too long."""
-        self.refused_tokens = min(self.request_tokens, self.refused_tokens or self.request_tokens)
+    def billed_requests(self) -> list[BilledRequest]:
+        """The requests whose usage was sent."""
+        return [each.billed_request for each in self.attempts if each.billed_request is not None]
 
     @property
-    def can_resume(self) -> bool:
-        """Whether an open request can still be used: no text was sent to the user, and no tool was called."""
-        return bool(self.waiting_streams) and self.first_token_seconds is None and not self.tool_calls
+    def usage(self) -> Usage:
+        """The total of `billed_requests`."""
+        return sum([each.billed_request.usage for each in self.attempts if each.billed_request], Usage())
 
-    def abandon_stream(self, stream: AnswerStream) -> None:
-        """Record a request whose answer is no longer needed."""
-        if stream.attempt is not None:
-            stream.attempt.error = DeadlineExceeded("no first token in time")
-            self.on_attempt(stream.attempt.build_attempt())
-
-    def on_attempt(self, attempt: Attempt) -> None:
-        """Record a request that has ended."""
-        self.attempts.append(attempt)
-        if attempt.billed_request is not None:
-            self.billed_requests.append(attempt.billed_request)
-            self.usage += attempt.billed_request.usage
+    @property
+    def failed_tool_calls(self) -> int:
+        """The number of tool calls that returned an error."""
+        return 0 if self.run is None else self.run.failed_tool_calls
 
     @property
     def has_answer_begun(self) -> bool:
@@ -194,6 +140,70 @@ class Turn:
     @property
     def all_failures(self) -> list[AgentFailure]:
         """All failures, including that of the agent that was tried last."""
-        if self.last_agent_id is None or not isinstance(self.error, ProviderError):
+        if self.run is None or not isinstance(self.error, ProviderError):
             return self.failures
-        return [*self.failures, AgentFailure(self.last_agent_id, self.error)]
+        return [*self.failures, AgentFailure(self.run.last_agent_id, self.error)]
+
+    def move_to_background(self) -> None:
+        """Record that the turn goes on in the background, where it has more time."""
+        before, self.limits = self.limits, self.limits.extend_to_background()
+        self.is_in_background = True
+        if self.deadline is not None and (when := self.deadline.when()) is not None:
+            self.deadline.reschedule(when + self.limits.turn_timeout - before.turn_timeout)
+
+    def on_text(self, text: str, *, new_message: bool) -> None:
+        """Record text that is sent to the user."""
+        if self.first_token_seconds is None:
+            self.first_token_seconds = time.monotonic() - self.started_at
+        if new_message and self.sent_fragments and not self.sent_fragments[-1][-1:].isspace():
+            self.sent_fragments.append(" ")
+        self.sent_fragments.append(text)
+
+    def add_sources(self, sources: Iterable[Source]) -> None:
+        """Add sources of an answer, each page once."""
+        by_url = {each.url: each for each in (*sources, *self.sources)}
+        self.sources = tuple(by_url.values())[:_MAX_SOURCES]
+
+
+@dataclass(slots=True)
+class ModelRun:
+    """The part of a turn in which models are asked, one after another if one fails."""
+
+    turn: Turn
+    question: Question
+    # The id of the agent that is asked, or was asked last.
+    last_agent_id: str
+    # The requests that stayed open although their first token took too long.
+    late_streams: list[AnswerStream] = field(default_factory=list)
+    # The live context of the requests.
+    context: LiveContext | None = None
+    # The numbers of the closed exchanges for which `context` was built.
+    live_exchange_numbers: frozenset[int] = frozenset()
+    # The planned size of the newest request.
+    request_tokens: int = 0
+    shortfall: Shortfall | None = None
+    # Whether a request was sent again because reasoning had used up the limit of the answer.
+    has_raised_answer_limit: bool = False
+    # The number of tool calls that returned an error.
+    failed_tool_calls: int = 0
+    # The calls of the current answer, until the window contains it.
+    unstored_calls: tuple[ToolCall, ...] = ()
+    # The residue that has the results of the provider's searches, by the first call of its message. It is in the
+    # requests of this turn and nowhere else.
+    search_residue: dict[str, NativeData] = field(default_factory=dict)
+    repetition_detector: RepetitionDetector = field(default_factory=RepetitionDetector)
+    _stored_fragment_count: int = 0
+
+    @property
+    def unstored_text(self) -> str:
+        """The text of the current answer that was sent to the user but is not stored in the window yet."""
+        return "".join(self.turn.sent_fragments[self._stored_fragment_count :]).lstrip()
+
+    def begin_answer(self) -> None:
+        """Record that the next answer begins, or that the current answer is stored in the window."""
+        self._stored_fragment_count, self.unstored_calls = len(self.turn.sent_fragments), ()
+
+    def on_call(self, call: ToolCall) -> None:
+        """Record a call that is passed to the reply. From now on it may have run."""
+        self.turn.tool_calls += 1
+        self.unstored_calls += (call,)

@@ -292,7 +292,7 @@ async def _fetch_text(
     model = question.model
     async with model.request_limiter.acquire_permit():
         with OpenAttempt(model, request, purpose, on_attempt) as attempt:
-            stream = AnswerStream(model, request, limits)
+            stream = AnswerStream(attempt, limits)
             async with aclosing(stream), aclosing(stream.iter_events(None)) as events:
                 text = await _read_summary_text(events, SpeechFilter([tool.name for tool in request.tools]), attempt)
             if not text:
