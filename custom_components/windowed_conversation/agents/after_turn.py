@@ -76,11 +76,8 @@ def update_health(agent: Agent, turn: ConversationTurn) -> None:
 
 def fire_events(agent: Agent, turn: ConversationTurn) -> None:
     """Fire the event of the turn, and the event of a trim if the turn caused one."""
-    who = {"entity_id": turn.entity_id, "conversation_id": turn.window.conversation_id}
     before_and_after, context = (turn.stats_before, turn.stats_after), turn.user_input.context
-    async_fire_turn_event(
-        agent.hass, who, turn.state, turn.attributes, before_and_after, waterfall=turn.waterfall, context=context
-    )
+    async_fire_turn_event(agent.hass, turn.state, turn.record, turn.attributes, before_and_after, context=context)
 
 
 def update_issues(agent: Agent, turn: ConversationTurn) -> None:

@@ -19,7 +19,6 @@ from ..bridge.chat_log import ChatLogReply
 from ..bridge.errors import async_get_done_phrase
 from ..bridge.pictures import async_read_input_files, create_look_tools
 from ..bridge.tools import SafeAPIInstance, async_get_tools
-from ..bridge.turn_report import build_waterfall
 from ..const import DOMAIN, RecordLevel
 from ..home.bridge.overview import async_shorten_prompt
 from ..home.bridge.states import async_get_home_states
@@ -33,6 +32,7 @@ from ..memory.turn.recall import PromptFacts, append_prompt_facts
 from ..memory.turn.remember_requests import MemoryDialog, MemoryReply
 from ..memory.turn.speaker import Speaker
 from ..providers import count_tools_tokens
+from ..record import TurnRecord
 from ..turn.attempts import ToolRun
 from ..turn.context import ContextPlacement, InputStamp
 from ..turn.errors import PromptRenderingFailed
@@ -87,7 +87,9 @@ class ConversationTurn:
     tool_runs: list[ToolRun] = field(default_factory=list)
     # Set if a model was asked.
     live_context: TurnContext | None = None
-    # The agent that answered, and earlier failures, see `turn_report.build_answer_attributes`.
+    # The figures of the turn that has ended, without its requests and its text.
+    record: TurnRecord = field(init=False)
+    # What the trace, the event and the sensor of the last route show of the answer.
     attributes: Mapping[str, Any] = field(default_factory=dict)
 
     def begin(self, reply: ChatLogReply, window: Window) -> None:
@@ -111,12 +113,6 @@ class ConversationTurn:
         """The turn's agent, or its successor if the account was reloaded during the turn."""
         return async_find_agent(self.agent.hass, self.agent.id) or self.agent
 
-    @property
-    def waterfall(self) -> list[dict[str, Any]]:
-        """The steps of the turn, see `build_waterfall`."""
-        state = self.state
-        return build_waterfall(state.started_at, state.attempts, self.tool_runs, self.recognition_seconds)
-
     async def answer_locally(self, situation: Situation) -> LocalMessagesBuilder | RouteReason:
         """See `TurnHost.answer_locally`."""
         config = self.agent.config
@@ -136,7 +132,45 @@ class ConversationTurn:
 
     async def build_question(self) -> Question:
         """See `TurnHost.build_question`. Adds the tools to the chat log."""
-        return await _async_build_question(self)
+        hass, agent, user_input, chat_log = self.agent.hass, self.agent, self.user_input, self.chat_log
+        model, config = agent.model, agent.config
+        # an agent without a model only answers locally
+        assert model is not None
+        fallback = async_find_fallback_agents(hass, config.fallback_agents, self.entity_id, user_input)
+        llm_context = user_input.as_llm_context(DOMAIN)
+        stamp = InputStamp(
+            dt_util.now(), self.speaker.name_for_stamp, *_find_device_and_area(hass, user_input.device_id)
+        )
+        context = self.live_context = TurnContext(agent, self.window, self.speaker, stamp, user_input.language)
+        await context.async_read_memory()
+        files, pictures = await async_read_input_files(hass, chat_log), dict[str, Attachment]()
+        api = await _async_get_tools(agent, llm_context, build_turn_memory_tools(self), pictures)
+        if api is not None:
+            api.on_run = self.tool_runs.append
+        chat_log.llm_api = api
+        chat_log.llm_input_provided_index = len(chat_log.content)
+        tools = agent.tool_schemas.convert_tools(api)
+        sizes = {"schema_tokens": count_tools_tokens(tools, agent.counter), "live_tokens": context.max_tokens}
+        in_system = config.context_placement is ContextPlacement.SYSTEM
+        system = _build_system_prompt(self, llm_context, api)
+        question = Question(
+            model=model.with_budget(**sizes),
+            system_prompt=append_prompt_facts(system, context.profile),
+            stamp_prefix="" if in_system else stamp.format_prefix(),
+            tools=tools,
+            empty_answer_phrase=await async_get_done_phrase(hass, user_input.language),
+            is_spoken=user_input.satellite_id is not None,
+            default_agent=_build_default_agent(self),
+            fallback_agents=tuple(
+                [each.with_budget(**sizes) if isinstance(each, Model) else each for each in fallback]
+            ),
+            files=files,
+            pictures=pictures,
+            build_live_context=context.build_live_context,
+        )
+        if agent.head_start is not None:
+            agent.head_start.on_question(question, system, self.window_key)
+        return question
 
     def defer(self, work: Callable[[], None]) -> None:
         """See `TurnHost.defer`. Another agent may succeed this one during the turn, which has the same windows."""
@@ -240,45 +274,6 @@ async def _async_get_tools(
     if agent.config.cameras and agent.model is not None and agent.model.profile.images:
         own += create_look_tools(agent.hass, pictures)
     return await async_get_tools(agent.hass, agent.config.llm_apis, llm_context, own, knows_states=knows_states)
-
-
-async def _async_build_question(turn: ConversationTurn) -> Question:
-    """Return the question of a turn, and add the tools to its chat log. Raises `TurnError`."""
-    hass, agent, user_input, chat_log = turn.agent.hass, turn.agent, turn.user_input, turn.chat_log
-    model, config = agent.model, agent.config
-    # an agent without a model only answers locally
-    assert model is not None
-    fallback = async_find_fallback_agents(hass, config.fallback_agents, turn.entity_id, user_input)
-    llm_context = user_input.as_llm_context(DOMAIN)
-    stamp = InputStamp(dt_util.now(), turn.speaker.name_for_stamp, *_find_device_and_area(hass, user_input.device_id))
-    context = turn.live_context = TurnContext(agent, turn.window, turn.speaker, stamp, user_input.language)
-    await context.async_read_memory()
-    files, pictures = await async_read_input_files(hass, chat_log), dict[str, Attachment]()
-    api = await _async_get_tools(agent, llm_context, build_turn_memory_tools(turn), pictures)
-    if api is not None:
-        api.on_run = turn.tool_runs.append
-    chat_log.llm_api = api
-    chat_log.llm_input_provided_index = len(chat_log.content)
-    tools = agent.tool_schemas.convert_tools(api)
-    sizes = {"schema_tokens": count_tools_tokens(tools, agent.counter), "live_tokens": context.max_tokens}
-    in_system = config.context_placement is ContextPlacement.SYSTEM
-    system = _build_system_prompt(turn, llm_context, api)
-    question = Question(
-        model=model.with_budget(**sizes),
-        system_prompt=append_prompt_facts(system, context.profile),
-        stamp_prefix="" if in_system else stamp.format_prefix(),
-        tools=tools,
-        empty_answer_phrase=await async_get_done_phrase(hass, user_input.language),
-        is_spoken=user_input.satellite_id is not None,
-        default_agent=_build_default_agent(turn),
-        fallback_agents=tuple([each.with_budget(**sizes) if isinstance(each, Model) else each for each in fallback]),
-        files=files,
-        pictures=pictures,
-        build_live_context=context.build_live_context,
-    )
-    if agent.head_start is not None:
-        agent.head_start.on_question(question, system, turn.window_key)
-    return question
 
 
 def _build_default_agent(turn: ConversationTurn) -> EntityAgent | None:

@@ -45,50 +45,64 @@ class TurnText(NamedTuple):
     tool_calls: tuple[ToolCallText, ...] = ()
 
 
-@callback
-def async_record_turn(agent: Agent, turn: ConversationTurn) -> None:
-    """Keep a turn in working memory, and pass its record to the writer thread."""
-    state, run, speaker = turn.state, turn.state.run, turn.speaker
-    error = None if state.result is AttemptResult.CANCELLED else state.error or state.interruption
-    statistics: TurnRecord = {
+def describe_turn(turn: ConversationTurn) -> TurnRecord:
+    """Return the record of a turn that has ended, without its requests and its text."""
+    state, speaker = turn.state, turn.speaker
+    error = state.error or state.interruption
+    result = get_attempt_result(error)
+    record: TurnRecord = {
         **EMPTY_TURN,
         "turn_id": turn.id,
         "time": turn.started_at,
-        "agent": agent.id,
+        "agent": turn.agent.id,
         "entity_id": turn.entity_id,
         "conversation_id": turn.window.conversation_id,
         "person": speaker.person,
         "device": speaker.device,
         "route": state.decision.route,
         "reason": state.decision.reason,
-        "outcome": state.result,
-        "error": get_error_key(error) if error else None,
+        "outcome": result,
+        "error": get_error_key(error) if result is AttemptResult.ERROR and error else None,
         "message": str(state.error) if state.error else None,
+        # unless a model is asked
+        "cost": "0",
+        "duration": state.duration_seconds,
+        "waterfall": build_waterfall(state.started_at, state.attempts, turn.tool_runs, turn.recognition_seconds),
+    }
+    if state.run is None:
+        return record
+    return {
+        **record,
         "answered_by": state.answered_by,
         "failures": [{"agent": each.agent, "error": get_error_key(each.error)} for each in state.failures],
         "failed_tool_calls": state.failed_tool_calls,
-        # a turn without requests costs nothing
-        "cost": "0" if run is None else None,
+        "requests": len(state.attempts),
+        "usage": asdict(state.usage),
+        "cost": None,
         "time_to_first_token": state.first_token_seconds,
-        "duration": state.duration_seconds,
-        "waterfall": turn.waterfall,
     }
+
+
+@callback
+def async_record_turn(agent: Agent, turn: ConversationTurn) -> None:
+    """Keep a turn in working memory, and pass its record to the writer thread."""
+    state, run, record = turn.state, turn.state.run, turn.record
     speech = state.sent_text or (turn.intents.answer_text if turn.intents else "")
     searches: tuple[ToolCallText, ...] = ()
     if state.sources:
         # like a tool's result, sources are part of the text, which is forgotten earlier than the statistics
         sources = encode_json({"sources": [asdict(source) for source in state.sources]})
         searches = ({"name": WEB_SEARCH_TOOL, "arguments": {}, "result": sources},)
-    text, attempts = TurnText(speaker.text, speech, searches), tuple(state.attempts)
-    outline = partial(build_turn_record, statistics, attempts, state.started_at, None)
-    complete = partial(build_turn_record, statistics, attempts, state.started_at, text)
+    text, attempts = TurnText(turn.speaker.text, speech, searches), tuple(state.attempts)
+    outline = partial(build_turn_record, record, attempts, state.started_at, None)
+    complete = partial(build_turn_record, record, attempts, state.started_at, text)
     if run is not None and (run.question.files or run.question.pictures):
         # the text of the requests is kept instead of the requests, which hold the pictures
         outline, complete, attempts = partial(copy, outline()), partial(copy, complete()), ()
     live_tokens = run.context.tokens if run is not None and run.context is not None else 0
     context = turn.live_context.sent if turn.live_context is not None else SentContext()
-    agent.state.recent_turns.append(RecentTurn(statistics, speaker, outline, complete, context, attempts, live_tokens))
-    _async_store_turn(agent, statistics, state.attempts, state.started_at, text)
+    agent.state.recent_turns.append(RecentTurn(record, turn.speaker, outline, complete, context, attempts, live_tokens))
+    _async_store_turn(agent, record, state.attempts, state.started_at, text)
 
 
 @callback

@@ -126,7 +126,10 @@ class AgentStatistics:
             totals.turns_fallback += route is Route.FALLBACK
         else:
             totals.turns_failed += 1
-        self._add_use(outcome.usage, len(outcome.attempts), outcome.tool_calls, outcome.failed_tool_calls)
+        if outcome.run is None:
+            self.save_soon()
+        else:
+            self._add_use(outcome.usage, len(outcome.attempts), outcome.tool_calls, outcome.failed_tool_calls)
 
     def on_failure(self, error: str, message: str | None, turn_id: str | None) -> None:
         """Record the error message of a failed turn, even if the turn failed before it was counted."""

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 import logging
 
+from ..bridge.turn_report import NO_USAGE
 from ..turn.attempts import Attempt
 from ..window import WindowStats
 from .agent import Agent
@@ -15,7 +16,8 @@ def log_turn(agent: Agent, turn: ConversationTurn) -> None:
     """Log a turn, its trim and its requests."""
     if not _LOGGER.isEnabledFor(logging.DEBUG):
         return
-    outcome, usage, stats = turn.state, turn.state.usage, turn.stats_after
+    outcome, record, stats = turn.state, turn.record, turn.stats_after
+    usage = NO_USAGE | record["usage"]
     # for example "01J..., 12 messages, 1,234/8,000 tokens (15 %)"
     window = (
         f"{turn.window.conversation_id}, {stats.message_count} messages, "
@@ -26,17 +28,17 @@ def log_turn(agent: Agent, turn: ConversationTurn) -> None:
         "first %s s, all %.3f s. Window: %s",
         turn.id,
         turn.entity_id,
-        outcome.result,
-        outcome.decision.route,
-        outcome.decision.reason,
-        len(outcome.attempts),
+        record["outcome"],
+        record["route"],
+        record["reason"],
+        record["requests"],
         outcome.tool_calls,
-        outcome.failed_tool_calls,
-        usage.input,
-        usage.cached,
-        usage.output,
-        outcome.first_token_seconds,
-        outcome.duration_seconds,
+        record["failed_tool_calls"],
+        usage["input"],
+        usage["cached"],
+        usage["output"],
+        record["time_to_first_token"],
+        record["duration"],
         window,
     )
     if outcome.attempts:

@@ -22,7 +22,7 @@ from ..bridge.chat_log import (
 )
 from ..bridge.errors import async_get_error_phrase, describe_error, format_next_sentence, get_error_key, log_fault
 from ..bridge.persons import async_find_speaker, async_get_device_owners
-from ..bridge.turn_report import async_trace_turn, build_answer_attributes
+from ..bridge.turn_report import async_trace_turn, name_asked_agents
 from ..memory.bridge.answers import are_sentences_loaded, async_load_sentences
 from ..turn.errors import ConversationBusy, IdTooLong
 from ..turn.routing import (
@@ -43,6 +43,7 @@ from .echo import SpokenAnswer, async_record_spoken_answer, async_take_echoed_an
 from .hand_over import PipelineTurn, async_end_hand_overs
 from .live_context import NO_METRICS
 from .local_intents import get_speech
+from .record import describe_turn
 from .store import async_get_store
 
 _LOGGER = logging.getLogger(__name__)
@@ -148,9 +149,15 @@ async def async_answer(turn: ConversationTurn) -> ConversationResult:
         try:
             await run_turn(state)
         finally:
-            sizes = turn.live_context.metrics if turn.live_context else NO_METRICS
-            turn.attributes = {**build_answer_attributes(hass, state), **sizes, "turn_id": turn.record_id}
-            async_trace_turn(state, turn.attributes, turn.window.stats())
+            record = turn.record = describe_turn(turn)
+            turn.attributes = {
+                "reason": record["reason"],
+                "error": record["error"],
+                **name_asked_agents(hass, record),
+                **(turn.live_context.metrics if turn.live_context else NO_METRICS),
+                "turn_id": turn.record_id,
+            }
+            async_trace_turn(state, record, turn.attributes, turn.window.stats())
             defer_steps(turn)
         result = await _async_build_result(turn) if echoed is None else _build_echo_result(turn, echoed)
     except Exception as err:  # noqa: BLE001 - no error is answered with silence

@@ -12,11 +12,16 @@ from homeassistant.helpers import entity_registry as er
 
 from ..const import DOMAIN
 from ..providers import Usage
+from ..record import TurnRecord
 from ..turn.attempts import Attempt, ToolRun
 from ..turn.state import Turn
 from ..window import WindowStats
 from .delivery import Delivery
-from .errors import get_error_key
+
+# The fields that the trace and the event of a turn have in common with its record.
+_SHARED_FIELDS = {"route", "requests", "failed_tool_calls", "time_to_first_token", "duration"}
+# The usage of a turn without requests.
+NO_USAGE = asdict(Usage())
 
 # Of one turn. A model may call any number of tools at once.
 _MAX_STEPS = 100
@@ -37,25 +42,21 @@ def find_agent_entity_id(hass: HomeAssistant, agent_id: str) -> str:
 
 
 @callback
-def build_answer_attributes(hass: HomeAssistant, turn: Turn) -> dict[str, Any]:
-    """Return the attributes of an answer: its reason, the agent that answered, the failed agents, and the error.
+def name_asked_agents(hass: HomeAssistant, record: TurnRecord) -> dict[str, Any]:
+    """Return the fields of a record with the agent that answered and those that failed before, as entity ids.
 
-    Agents are given as entity ids. The agent that answered is None for a local answer.
+    The agent that answered is None for a local answer.
     """
+    answered_by, failures = record["answered_by"], record["failures"]
     return {
-        "reason": turn.decision.reason,
-        "answered_by": find_agent_entity_id(hass, turn.answered_by) if turn.answered_by else None,
-        "failures": [
-            {"agent": find_agent_entity_id(hass, failure.agent), "error": get_error_key(failure.error)}
-            for failure in turn.failures
-        ],
-        "error": get_error_key(turn.error) if turn.error else None,
+        "answered_by": answered_by and find_agent_entity_id(hass, answered_by),
+        "failures": [{**each, "agent": find_agent_entity_id(hass, each["agent"])} for each in failures],
     }
 
 
 @callback
-def async_trace_turn(turn: Turn, answer: Mapping[str, Any], stats: WindowStats) -> None:
-    """Add a turn to the conversation trace. `answer` is the result of `build_answer_attributes`.
+def async_trace_turn(turn: Turn, record: TurnRecord, answer: Mapping[str, Any], stats: WindowStats) -> None:
+    """Add a turn to the conversation trace. `answer` are the attributes of its answer.
 
     `stats` are the statistics of the window at the time of the answer; a local answer is not in the window yet.
     """
@@ -63,7 +64,12 @@ def async_trace_turn(turn: Turn, answer: Mapping[str, Any], stats: WindowStats) 
     budget = {name: shown[name] for name in ("max_tokens", "tokens", "prefix_tokens", "over_budget")}
     conversation.async_conversation_trace_append(
         conversation.ConversationTraceEventType.AGENT_DETAIL,
-        {**_turn_fields(turn), **answer, "budget": budget, "cache": _cache_fields(turn) if turn.attempts else None},
+        {
+            **_build_fields(turn, record),
+            **answer,
+            "budget": budget,
+            "cache": _cache_fields(turn) if turn.attempts else None,
+        },
     )
 
 
@@ -91,22 +97,22 @@ def build_window_figures(stats: WindowStats) -> dict[str, Any]:
 @callback
 def async_fire_turn_event(
     hass: HomeAssistant,
-    ids: dict[str, str],
     turn: Turn,
+    record: TurnRecord,
     answer: Mapping[str, Any],
     before_and_after: tuple[WindowStats, WindowStats],
     *,
-    waterfall: list[dict[str, Any]],
     context: Context,
 ) -> None:
     """Fire the event of a turn, and the event of a trim if the turn caused one.
 
-    `ids` are the ids of the agent and the conversation, `answer` is the result of `build_answer_attributes`,
-    `waterfall` that of `build_waterfall`, and `context` identifies the user. The events have no cost, which is not
+    `answer` are the attributes of the answer, and `context` identifies the user. The events have no cost, which is not
     known yet; the sensors show it.
     """
     before, after = before_and_after
-    hass.bus.async_fire(EVENT_TURN, {**ids, **_turn_fields(turn), "waterfall": waterfall, **answer}, context=context)
+    ids = {"entity_id": record["entity_id"], "conversation_id": record["conversation_id"]}
+    data = {**ids, **_build_fields(turn, record), "waterfall": record["waterfall"], **answer}
+    hass.bus.async_fire(EVENT_TURN, data, context=context)
     if after.evicted_exchanges > before.evicted_exchanges:
         _fire_trim_event(hass, ids, after, before)
 
@@ -144,7 +150,9 @@ def async_fire_answer_event(
     hass.bus.async_fire(EVENT_ANSWER, {**ids, "outcome": outcome, "turn_id": turn_id})
 
 
-def _fire_trim_event(hass: HomeAssistant, ids: dict[str, str], stats: WindowStats, before: WindowStats) -> None:
+def _fire_trim_event(
+    hass: HomeAssistant, ids: Mapping[str, str | None], stats: WindowStats, before: WindowStats
+) -> None:
     evicted = {
         "exchanges": stats.evicted_exchanges - before.evicted_exchanges,
         "messages": stats.evicted_messages - before.evicted_messages,
@@ -153,15 +161,11 @@ def _fire_trim_event(hass: HomeAssistant, ids: dict[str, str], stats: WindowStat
     hass.bus.async_fire(EVENT_TRIMMED, {**ids, "evicted": evicted})
 
 
-def _turn_fields(turn: Turn) -> dict[str, Any]:
+def _build_fields(turn: Turn, record: TurnRecord) -> dict[str, Any]:
     return {
-        "route": turn.decision.route,
-        "requests": len(turn.attempts),
+        **{name: value for name, value in record.items() if name in _SHARED_FIELDS},
+        "usage": {**NO_USAGE, **record["usage"]},
         "tool_calls": turn.tool_calls,
-        "failed_tool_calls": turn.failed_tool_calls,
-        "usage": asdict(turn.usage),
-        "time_to_first_token": turn.first_token_seconds,
-        "duration": turn.duration_seconds,
         "sources": [asdict(source) for source in turn.sources],
     }
 

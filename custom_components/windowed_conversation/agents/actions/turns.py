@@ -4,7 +4,7 @@ Responses are plain JSON, with times in ISO 8601 and the names of people, device
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 import math
 from typing import Any
 
@@ -20,9 +20,8 @@ import probatio
 
 from ...bridge.errors import build_refusal
 from ...bridge.persons import async_find_person
-from ...bridge.turn_report import find_agent_entity_id
+from ...bridge.turn_report import NO_USAGE, find_agent_entity_id, name_asked_agents
 from ...memory.core import Memory
-from ...providers import Usage
 from ...record import (
     EMPTY_TURN,
     AttemptRecord,
@@ -54,7 +53,6 @@ _ELLIPSIS = "…"
 _MAX_FIRST_CHARS = 100
 # The fields of a record that are not those of a single turn only, and are not text.
 _SHOWN_FIELDS = EMPTY_TURN.keys() - {"agent", "message", "waterfall", "attempts"}
-_NO_USAGE = asdict(Usage())
 
 _TURN_ID_VALIDATOR = probatio.All(cv.string, probatio.Length(min=1, max=64))
 _LIST_SCHEMA = probatio.Schema(
@@ -290,9 +288,8 @@ def _format_turn(hass: HomeAssistant, turn: TurnRecord, names: Mapping[str, str]
         "entity_id": find_agent_entity_id(hass, turn["agent"]),
         "person": names.get(turn["person"] or "", turn["person"]),
         "device": find_device_name(hass, turn["device"]),
-        "answered_by": turn["answered_by"] and find_agent_entity_id(hass, turn["answered_by"]),
-        "failures": [{**each, "agent": find_agent_entity_id(hass, each["agent"])} for each in turn["failures"]],
-        "usage": {**_NO_USAGE, **turn["usage"]},
+        **name_asked_agents(hass, turn),
+        "usage": {**NO_USAGE, **turn["usage"]},
         "cost": None if turn["cost"] is None else float(turn["cost"]),
     }
 
