@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 import json
+from weakref import WeakKeyDictionary
 
 import pytest
 
@@ -19,7 +20,7 @@ type Say = Callable[..., WindowStats | None]
 
 @pytest.fixture
 def watch() -> HealthWatch:
-    return HealthWatch()
+    return HealthWatch(WeakKeyDictionary())
 
 
 @pytest.fixture

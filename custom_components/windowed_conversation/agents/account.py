@@ -4,6 +4,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from weakref import WeakKeyDictionary
 
 from homeassistant.core import HomeAssistant, callback
 from homeassistant.util.hass_dict import HassKey
@@ -18,7 +19,7 @@ from ..turn.attempts import Attempt
 from ..window import CalibratedCounter, WindowRegistry
 from .config import AgentConfig
 from .conversation_store import ConversationStore
-from .health import HealthWatch
+from .health import NotesByWindow
 from .promises import PromisedAnswers
 from .statistics import AgentStatistics
 from .store import AgentStore, StoredValue, async_get_store, async_start_store
@@ -59,7 +60,7 @@ class RecentTurn:
 
 @dataclass(frozen=True, slots=True)
 class AgentState:
-    """The state of an agent that outlives a reload: conversations, health, statistics, and token counter.
+    """The state of an agent that outlives a reload: conversations, notes on them, statistics, and token counter.
 
     `recent_turns` are its last turns, oldest first. They are lost when something is forgotten.
     """
@@ -69,7 +70,7 @@ class AgentState:
     statistics: AgentStatistics
     promises: PromisedAnswers
     stored_values: tuple[StoredValue, ...]
-    health_watch: HealthWatch = field(default_factory=HealthWatch)
+    notes_by_window: NotesByWindow = field(default_factory=WeakKeyDictionary)
     recent_turns: deque[RecentTurn] = field(default_factory=partial(deque[RecentTurn], maxlen=_MAX_RECENT_TURNS))
 
     @property

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 import logging
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from homeassistant.components.conversation import ConversationInput
 from homeassistant.config_entries import ConfigEntry
@@ -22,7 +21,6 @@ from ..bridge.chat_log import async_ask_agent
 from ..bridge.errors import log_fault
 from ..bridge.tools import ToolSchemaCache
 from ..const import DOMAIN
-from ..home.core.home import StatesText
 from ..memory.turn.recall import PromptFacts
 from ..memory.turn.remember_requests import LastAnswer
 from ..providers import ModelProfile, Unavailable, Vendor
@@ -32,6 +30,7 @@ from ..turn.state import Turn
 from ..window import Window, WindowStats
 from .account import AgentState
 from .config import AgentConfig
+from .health import HealthWatch
 from .server import AccountServer, HeadStart
 
 _LOGGER = logging.getLogger(__name__)
@@ -73,7 +72,7 @@ class Agent:
         self.windows = state.windows
         self.counter = state.counter
         self.statistics = state.statistics
-        self.health_watch = state.health_watch
+        self.health_watch = HealthWatch(state.notes_by_window)
         # The vendor of its models, or None for a compatible server.
         self.vendor = vendor
         # Called with the usage of each request to its model.
@@ -85,8 +84,6 @@ class Agent:
         self.profiles: dict[ProfileKey, tuple[object, PromptFacts]] = {}
         # The last answers of memory, by conversation, which the user may confirm with a yes.
         self.last_memory_answers: dict[str, LastAnswer] = {}
-        # The states of the home that the last turn of each conversation listed.
-        self.listed_states: WeakKeyDictionary[Window, StatesText] = WeakKeyDictionary()
         self.model = model
         # The windows for which a summary is being written.
         self.summarizing_windows: set[Window] = set()

@@ -166,6 +166,7 @@ class ConversationTurn:
             ),
             files=files,
             pictures=pictures,
+            plain_exchanges=context.notes.plain_exchanges,
             build_live_context=context.build_live_context,
         )
         if agent.head_start is not None:

@@ -1,8 +1,11 @@
-"""The health of an agent's windows: whether one of them stays full."""
+"""The notes of an agent on its windows, and their health: whether one of them stays full."""
 
+from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from ..home.core.home import NO_STATES_TEXT, StatesText
+from ..turn.plain_exchanges import PlainTextExchanges
 from ..window import Window, WindowStats
 
 # In percent of the token budget. A window above this is full.
@@ -14,22 +17,39 @@ FULL_WINDOW_PERCENT = 95
 _FUTILE_TRIM_LIMIT = 3
 
 
+@dataclass(slots=True)
+class WindowNotes:
+    """Notes of an agent on one of its windows. They are not stored."""
+
+    # The states of the home that its last turn listed.
+    listed_states: StatesText = NO_STATES_TEXT
+    # See `Question`.
+    plain_exchanges: dict[tuple[str, str], PlainTextExchanges] = field(default_factory=dict)
+    # The number of trims in a row that have left it full.
+    futile_trims: int = 0
+
+
+type NotesByWindow = WeakKeyDictionary[Window, WindowNotes]
+
+
 class HealthWatch:
     """Finds the windows of an agent that stay full."""
 
-    def __init__(self) -> None:
-        self._futile_trims: WeakKeyDictionary[Window, int] = WeakKeyDictionary()
+    def __init__(self, notes_by_window: NotesByWindow) -> None:
+        self._notes_by_window = notes_by_window
 
     def on_turn(self, window: Window, before: WindowStats, after: WindowStats) -> None:
         """Evaluate an ended turn by the statistics of its window before and after it."""
-        if after.utilization <= FULL_WINDOW_PERCENT:
-            self._futile_trims.pop(window, None)
-        elif after.trims > before.trims:
-            self._futile_trims[window] = self._futile_trims.get(window, 0) + 1
+        if after.utilization > FULL_WINDOW_PERCENT:
+            if after.trims > before.trims:
+                self._notes_by_window.setdefault(window, WindowNotes()).futile_trims += 1
+        elif (notes := self._notes_by_window.get(window)) is not None:
+            notes.futile_trims = 0
 
     def find_full_window(self) -> WindowStats | None:
         """Return the statistics of a window that stays full, or None."""
-        stats = [window.stats() for window, trims in self._futile_trims.items() if trims >= _FUTILE_TRIM_LIMIT]
+        noted = self._notes_by_window.items()
+        stats = [window.stats() for window, notes in noted if notes.futile_trims >= _FUTILE_TRIM_LIMIT]
         return next((each for each in stats if each.utilization > FULL_WINDOW_PERCENT), None)
 
     def list_issues(self) -> list[dict[str, Any]]:

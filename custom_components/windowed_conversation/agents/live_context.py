@@ -38,6 +38,7 @@ from ..window import Exchange, TextKind, Window, is_summary
 from .account import SentContext
 from .agent import Agent, ProfileKey
 from .config import AgentConfig
+from .health import WindowNotes
 from .store import async_get_store
 
 _LOGGER = logging.getLogger(__name__)
@@ -86,7 +87,8 @@ class TurnContext:
         self._read_seconds = 0.0
         self._recalled_lines = RecalledLines()
         self._states_text: StatesText | None = None
-        self._previous_states = agent.listed_states.get(window, NO_STATES_TEXT)
+        self.notes = agent.state.notes_by_window.setdefault(window, WindowNotes())
+        self._previous_states = self.notes.listed_states
         self._is_in_system = config.context_placement is ContextPlacement.SYSTEM
         self._note_tokens = self._count_tokens(format_context("", (), TRIMMED_NOTE))
         self._stamp_tokens = self._count_tokens(live_sections(stamp, "", ())) if self._is_in_system else 0
@@ -190,7 +192,7 @@ class TurnContext:
             return NO_STATES_TEXT
         if self._states_text is None or self._states_text.tokens > limit:
             home = self._home_states.get_home(self._language)
-            self._states_text = self._agent.listed_states[self._window] = build_states_text(
+            self._states_text = self.notes.listed_states = build_states_text(
                 home.entities,
                 home.find_mentions(self._speaker.text),
                 area_name(self._stamp.area or ""),

@@ -264,6 +264,7 @@ class _Retries:
     def __init__(self, run: ModelRun, model: Model) -> None:
         self.model = model
         self._run = run
+        self._plain_exchanges = run.question.get_plain_exchanges(model)
         # The size of the smallest request that was refused, perhaps as too long, since the last one that was answered.
         self._refused_tokens: int | None = None
         # The number of retries with a smaller request.
@@ -286,7 +287,7 @@ class _Retries:
             raise error
         elif isinstance(error, ProviderError) and self._send_as_text(error):
             return
-        model.plain_exchanges.unmark_plain(run.turn.window, self._plain_exchange_keys)
+        self._plain_exchanges.unmark_plain(self._plain_exchange_keys)
         newest_only = is_empty or self._smaller_count >= _NEWEST_ONLY_RETRY
         self._smaller_count += 1
         # an unexplained refusal of a size that was answered before may have another reason, so it evicts nothing
@@ -302,7 +303,7 @@ class _Retries:
         """Learn from the newest request, which was answered."""
         run, newest = self._run, self._run.turn.attempts[-1]
         usage = newest.billed_request.usage if newest.billed_request else Usage()
-        self.model.plain_exchanges.on_answered(run.turn.window, newest.request.messages)
+        self._plain_exchanges.on_answered(newest.request.messages)
         # the size of a request with pictures is only a guess, and so is that with results of a search
         if newest.request.has_own_size(usage):
             self.model.size.on_answered(run.request_tokens, billed=usage.input, refused=self._refused_tokens)
@@ -317,7 +318,7 @@ class _Retries:
         self._unexplained_error = self._unexplained_error or error
         if is_first and not model.size.has_refused:
             messages = turn.attempts[-1].request.messages
-            self._plain_exchange_keys = model.plain_exchanges.mark_suspects(turn.window, messages)
+            self._plain_exchange_keys = self._plain_exchanges.mark_suspects(turn.window, messages)
         return is_first and bool(self._plain_exchange_keys)
 
 

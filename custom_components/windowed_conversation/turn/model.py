@@ -67,8 +67,6 @@ class Model:
     size: ContextSizeTracker = field(default_factory=ContextSizeTracker)
     # Shared by all agents that use this model.
     reasoning_detector: ReasoningDetector = field(default_factory=ReasoningDetector)
-    # The exchanges that the model refuses in their original form.
-    plain_exchanges: PlainTextExchanges = field(default_factory=PlainTextExchanges)
     # Whether the server takes no key: it costs nothing, may have to load the model first, and sends nothing meanwhile.
     is_at_home: bool = False
 
@@ -132,6 +130,9 @@ class Question:
     files: tuple[Attachment | None, ...] = ()
     # The pictures that tools have taken, by call id.
     pictures: dict[str, Attachment] = field(default_factory=dict)
+    # The exchanges of the window that a model refuses in their original form, by the id of its agent and its name. It
+    # belongs to the window.
+    plain_exchanges: dict[tuple[str, str], PlainTextExchanges] = field(default_factory=dict)
     # Tried in order if `model` fails before its first token.
     fallback_agents: tuple[Model | FallbackAgent, ...] = ()
     # Asked after all of them have failed. No model is given up early for it, and if it has no answer, the error is that
@@ -139,6 +140,10 @@ class Question:
     default_agent: FallbackAgent | None = None
     # Returns the live context for a request that sends the given closed exchanges, within the given number of tokens.
     build_live_context: Callable[[Sequence[Exchange], int], LiveContext] = lambda exchanges, limit: NO_LIVE_CONTEXT
+
+    def get_plain_exchanges(self, model: Model) -> PlainTextExchanges:
+        """Return the exchanges of the window that are sent to this model as plain text."""
+        return self.plain_exchanges.setdefault((model.agent_id, model.name), PlainTextExchanges())
 
     def build_request(
         self,

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 import json
-from weakref import WeakKeyDictionary
 
 from ..providers import UNSEEN_NOTE
 from ..window import Message, Role, ToolCall, Window
@@ -18,19 +17,16 @@ type _ExchangeMessages = Sequence[Message]
 
 
 class PlainTextExchanges:
-    """Tracks, by window, the exchanges that one model is sent as plain text.
-
-    Held in working memory only, for as long as the window exists.
-    """
+    """Tracks the exchanges of a window that one model is sent as plain text."""
 
     def __init__(self) -> None:
-        self._plain_keys: WeakKeyDictionary[Window, frozenset[_ExchangeKey]] = WeakKeyDictionary()
+        self._plain_keys: frozenset[_ExchangeKey] = frozenset()
         # The ended exchanges of the last request that was answered, in whichever form they were sent.
-        self._answered: WeakKeyDictionary[Window, frozenset[_ExchangeKey]] = WeakKeyDictionary()
+        self._answered: frozenset[_ExchangeKey] = frozenset()
 
-    def apply_marks(self, window: Window, messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    def apply_marks(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
         """Return the messages of a request, with the selected exchanges converted to plain text."""
-        plain = self._plain_keys.get(window)
+        plain = self._plain_keys
         if not plain:
             return messages
         *ended, newest = _split(messages)
@@ -43,20 +39,20 @@ class PlainTextExchanges:
         Returns them: the exchanges that the model has never accepted, or all that are not text yet if it has accepted
         each one before. Drops the marks of exchanges that the window no longer has.
         """
-        plain, served = self._plain_keys.get(window, frozenset()), self._answered.get(window, frozenset())
-        formed = frozenset(_exchange_key(part) for part in _split(messages)[:-1] if any(map(_has_format, part))) - plain
-        suspects = formed - served or formed
+        plain, parts = self._plain_keys, _split(messages)[:-1]
+        formed = frozenset(_exchange_key(part) for part in parts if any(map(_has_format, part))) - plain
+        suspects = formed - self._answered or formed
         there = {exchange.messages[0].created for exchange in window.exchanges()}
-        self._plain_keys[window] = (plain | suspects) & there
+        self._plain_keys = (plain | suspects) & there
         return suspects
 
-    def unmark_plain(self, window: Window, exchanges: frozenset[_ExchangeKey]) -> None:
+    def unmark_plain(self, exchanges: frozenset[_ExchangeKey]) -> None:
         """Send these exchanges in their original form again, because the form was not the reason for the refusal."""
-        self._plain_keys[window] = self._plain_keys.get(window, frozenset()) - exchanges
+        self._plain_keys -= exchanges
 
-    def on_answered(self, window: Window, messages: tuple[Message, ...]) -> None:
+    def on_answered(self, messages: tuple[Message, ...]) -> None:
         """Remember the exchanges of a request that was answered."""
-        self._answered[window] = frozenset(map(_exchange_key, _split(messages)[:-1]))
+        self._answered = frozenset(map(_exchange_key, _split(messages)[:-1]))
 
 
 def _split(messages: Iterable[Message]) -> list[_ExchangeMessages]:

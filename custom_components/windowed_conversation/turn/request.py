@@ -34,7 +34,8 @@ def build_request(run: ModelRun, model: Model, *, may_call: bool) -> Request:
     shown = [_attach_files(each, question) for each in newest] if has_files else newest
     messages = (*system, *chain.from_iterable([exchange.messages for exchange in sent]), *shown)
     messages = name_as_offered(messages, [tool.name for tool in question.tools])
-    messages = model.plain_exchanges.apply_marks(window, add_context(messages, question.stamp_prefix, live))
+    messages = add_context(messages, question.stamp_prefix, live)
+    messages = question.get_plain_exchanges(model).apply_marks(messages)
     run.request_tokens = count_messages_tokens(messages) + model.budget.schema_tokens
     request = question.build_request(messages, question.tools, may_call=may_call, model=model)
     return replace(request, has_search_results=True) if residue else request
