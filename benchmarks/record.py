@@ -22,7 +22,7 @@ import time
 from types import SimpleNamespace
 from typing import cast
 
-from custom_components.windowed_conversation.agents.record import TurnText, build_turn_record
+from custom_components.windowed_conversation.agents.record import TurnText, add_request_sums, build_turn_record
 from custom_components.windowed_conversation.memory.core import Memory
 from custom_components.windowed_conversation.providers import Provider, Request, ToolSchema, Usage
 from custom_components.windowed_conversation.record import (
@@ -106,7 +106,9 @@ def iter_record_builders(number: int, ends_at: float, seed: int = 0) -> Iterator
             "outcome": "answered",
             "conversation_id": "conversation",
         }
-        yield partial(build_turn_record, statistics, tuple(attempts), 0.0, TurnText(said, answer))
+        yield partial(
+            build_turn_record, add_request_sums(statistics, attempts), tuple(attempts), 0.0, TurnText(said, answer)
+        )
 
 
 def _build_attempt(

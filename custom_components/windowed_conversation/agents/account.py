@@ -36,6 +36,8 @@ class SentContext:
     facts: PromptFacts | None = None
     recalled: RecalledLines = field(default_factory=RecalledLines)
     states: str = ""
+    # The size of the recalled lines and the states with their frame.
+    live_tokens: int = 0
 
 
 @dataclass(slots=True)
@@ -44,16 +46,12 @@ class RecentTurn:
 
     record: TurnRecord
     speaker: Speaker
-    # Returns the record with its requests.
-    outline: Callable[[], TurnRecord]
     # Returns the record with its requests and their text, which takes milliseconds.
     complete: Callable[[], TurnRecord]
     # The additions to the requests.
     context: SentContext
     # Empty if the requests had pictures, which are not kept.
     attempts: tuple[Attempt, ...] = ()
-    # The size of the live context.
-    live_tokens: int = 0
     # In US dollars. None until it is known.
     cost: str | None = None
 

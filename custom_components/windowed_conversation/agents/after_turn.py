@@ -28,7 +28,7 @@ from .background.summaries import Summarizer, SummaryCause, is_summary_due
 from .conversation_turn import ConversationTurn
 from .costs import async_price_turn
 from .issues import async_update_context_issue, async_update_model_issue, async_update_window_issue
-from .record import async_record_cost, async_record_turn
+from .record import async_record_turn
 from .store import async_get_store
 from .turn_log import log_turn
 
@@ -112,7 +112,7 @@ def log_error(agent: Agent, turn: ConversationTurn) -> None:
 def look_up_cost(agent: Agent, turn: ConversationTurn) -> None:
     """Look up the cost of the turn. The cost sensors are updated as soon as it is known."""
     if agent.vendor is not None and (turn.state.attempts or turn.state.interruption is None):
-        async_price_turn(agent, turn.state, partial(async_record_cost, agent, turn.id))
+        async_price_turn(agent, turn.id, turn.state)
 
 
 def start_summary(agent: Agent, turn: ConversationTurn) -> None:

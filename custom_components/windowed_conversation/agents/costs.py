@@ -3,58 +3,66 @@
 No price is guessed: requests without a known price are counted separately.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
+from functools import partial
 
 from homeassistant.core import HomeAssistant, callback
 
 from ..bridge.account import ModelUsage, async_calculate_cost
+from ..const import RecordLevel
+from ..record import store_turn_cost
+from ..store import WriteJob
 from ..turn.model import BilledRequest
 from ..turn.state import Turn
 from .agent import Agent, async_agent_ids, async_find_agent
-
-type OnCost = Callable[[Decimal | None], None]
+from .store import async_get_store
 
 
 @callback
-def async_price_turn(agent: Agent, turn: Turn, on_cost: OnCost) -> None:
+def async_price_turn(agent: Agent, turn_id: str, turn: Turn) -> None:
     """Add up the cost of a turn for all models that it asked. A turn without requests costs nothing.
 
-    `on_cost` is called with the cost, or with None if the cost is unknown. It is not called for an agent without a
-    known vendor, whose models have no known prices.
+    The models of an agent without a known vendor have no known prices, so its turns are not priced.
     """
     agents = {turn.answered_by, *[failure.agent for failure in turn.failures]} - {None}
     has_unbilled = any(attempt.is_cost_unknown for attempt in turn.attempts)
     is_complete = not has_unbilled and agents <= async_agent_ids(agent.hass)
-    _async_price(agent, turn.billed_requests if is_complete else None, on_cost, of_turn=True)
+    _async_price(agent, turn_id, turn.billed_requests if is_complete else None, of_turn=True)
 
 
 @callback
-def async_price_summary(agent: Agent, billed: Sequence[BilledRequest], on_cost: OnCost) -> None:
-    """Add up the cost of a summary, even a failed one. The cost is unknown if no usage was reported.
-
-    `on_cost` is the same as for `async_price_turn`.
-    """
-    _async_price(agent, billed or None, on_cost, of_turn=False)
+def async_price_summary(agent: Agent, turn_id: str, billed: Sequence[BilledRequest]) -> None:
+    """Add up the cost of a summary, even a failed one. The cost is unknown if no usage was reported."""
+    _async_price(agent, turn_id, billed or None, of_turn=False)
 
 
-def _async_price(agent: Agent, billed: Sequence[BilledRequest] | None, on_cost: OnCost, *, of_turn: bool) -> None:
-    """Add a cost to the statistics, at once if it is zero or unknown, otherwise after a lookup of the prices."""
+def _async_price(agent: Agent, turn_id: str, billed: Sequence[BilledRequest] | None, *, of_turn: bool) -> None:
+    """Add a cost to the statistics and the record, at once if it is zero or unknown, or after a look-up of prices."""
     if agent.vendor is None:
         return
     usages = None if billed is None else _collect_model_usages(agent.hass, billed)
-
-    def add_cost(cost: Decimal | None) -> None:
-        agent.statistics.on_cost(cost, of_turn=of_turn)
-        on_cost(cost)
-
-    async def look_up_cost(usages: Sequence[ModelUsage]) -> None:
-        add_cost(await async_calculate_cost(agent.hass, usages))
-
     if usages:
-        agent.hass.async_create_task(look_up_cost(usages), "look up a cost")
+        work = _async_look_up_cost(agent, turn_id, usages, of_turn=of_turn)
+        agent.hass.async_create_task(work, "look up a cost")
     else:
-        add_cost(None if usages is None else Decimal())
+        _async_add_cost(agent, turn_id, None if usages is None else Decimal(), of_turn=of_turn)
+
+
+async def _async_look_up_cost(agent: Agent, turn_id: str, usages: Sequence[ModelUsage], *, of_turn: bool) -> None:
+    _async_add_cost(agent, turn_id, await async_calculate_cost(agent.hass, usages), of_turn=of_turn)
+
+
+@callback
+def _async_add_cost(agent: Agent, turn_id: str, cost: Decimal | None, *, of_turn: bool) -> None:
+    """Add a cost to the statistics, and to the record of the turn, which is already stored."""
+    agent.statistics.on_cost(cost, of_turn=of_turn)
+    store = async_get_store(agent.hass)
+    for recent in agent.state.recent_turns:
+        if recent.record["turn_id"] == turn_id:
+            recent.cost = None if cost is None else str(cost)
+    if cost is not None and store is not None and agent.config.record is not RecordLevel.OFF:
+        store.async_queue_record(WriteJob(partial(store_turn_cost, turn_id=turn_id, cost=str(cost))))
 
 
 def _collect_model_usages(hass: HomeAssistant, requests: Sequence[BilledRequest]) -> list[ModelUsage] | None:

@@ -14,7 +14,6 @@ from ..memory.core import Fact, Memory, RecallHit, RecallQuery
 from ..memory.turn.recall import (
     MAX_RECALLED_TOKENS,
     PromptFacts,
-    RecalledLines,
     RecallText,
     build_prompt_facts,
     build_sent_context,
@@ -85,7 +84,6 @@ class TurnContext:
         self._formatter = RecallText(speaker.name, stamp.now)
         self._candidates: Sequence[RecallHit] = ()
         self._read_seconds = 0.0
-        self._recalled_lines = RecalledLines()
         self._states_text: StatesText | None = None
         self.notes = agent.state.notes_by_window.setdefault(window, WindowNotes())
         self._previous_states = self.notes.listed_states
@@ -106,7 +104,7 @@ class TurnContext:
         """The sizes of the added parts, for the trace and the last turn's attributes."""
         sizes = NO_METRICS
         if self._memory_store is not None:
-            sizes = {"recalled_tokens": self._recalled_lines.tokens, "recall_ms": round(1000 * self._read_seconds, 1)}
+            sizes = {"recalled_tokens": self.sent.recalled.tokens, "recall_ms": round(1000 * self._read_seconds, 1)}
         if self._home_states is None:
             return sizes
         states = self._states_text or NO_STATES_TEXT
@@ -167,14 +165,14 @@ class TurnContext:
         sent = build_sent_context(exchanges, self.profile, self._speaker.text)
         # lazy, because the first few lines usually fill the limit
         found = filterfalse(partial(is_about_home_state, names_home=self._mentions_home), self._candidates)
-        recalled = self._recalled_lines = choose_recalled_lines(found, sent, self._formatter, self._count_tokens, most)
-        states = self._get_states_text(min(MAX_STATES_TOKENS, limit - recalled.tokens)).text
-        self.sent.recalled, self.sent.states = recalled, states
+        recalled = self.sent.recalled = choose_recalled_lines(found, sent, self._formatter, self._count_tokens, most)
+        states = self.sent.states = self._get_states_text(min(MAX_STATES_TOKENS, limit - recalled.tokens)).text
         if self._is_in_system:
             text = live_sections(self._stamp, states, recalled.lines, note)
         else:
             text = format_context(states, recalled.lines, note)
-        return LiveContext(text, self._count_tokens(text), frozenset(recalled.source_ids))
+        self.sent.live_tokens = self._count_tokens(text)
+        return LiveContext(text, self.sent.live_tokens, frozenset(recalled.source_ids))
 
     def _lacks_beginning(self, exchanges: Sequence[Exchange]) -> bool:
         """Return whether exchanges have left the window, and no summary among those that are sent says so."""

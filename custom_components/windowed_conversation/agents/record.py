@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import asdict
-from decimal import Decimal
 from functools import lru_cache, partial
 import sys
 import time
@@ -13,7 +12,7 @@ from homeassistant.core import callback
 
 from ..bridge.chat_log import WEB_SEARCH_TOOL
 from ..bridge.errors import ERROR_KEY_BY_CLASS_NAME, get_error_key
-from ..bridge.turn_report import build_waterfall
+from ..bridge.turn_report import NO_USAGE, build_waterfall
 from ..const import RecordLevel
 from ..providers import Request, ToolSchema, Usage
 from ..record import (
@@ -24,7 +23,6 @@ from ..record import (
     calculate_fingerprint,
     encode_json,
     store_turn,
-    store_turn_cost,
 )
 from ..store import WriteJob
 from ..turn.attempts import Attempt, AttemptResult, get_attempt_result
@@ -52,6 +50,7 @@ def describe_turn(turn: ConversationTurn) -> TurnRecord:
     result = get_attempt_result(error)
     record: TurnRecord = {
         **EMPTY_TURN,
+        "usage": NO_USAGE,
         "turn_id": turn.id,
         "time": turn.started_at,
         "agent": turn.agent.id,
@@ -72,15 +71,20 @@ def describe_turn(turn: ConversationTurn) -> TurnRecord:
     if state.run is None:
         return record
     return {
-        **record,
+        **add_request_sums(record, state.attempts),
         "answered_by": state.answered_by,
         "failures": [{"agent": each.agent, "error": get_error_key(each.error)} for each in state.failures],
         "failed_tool_calls": state.failed_tool_calls,
-        "requests": len(state.attempts),
-        "usage": asdict(state.usage),
         "cost": None,
         "time_to_first_token": state.first_token_seconds,
     }
+
+
+def add_request_sums(record: TurnRecord, attempts: Sequence[Attempt]) -> TurnRecord:
+    """Return a record with the number of its requests, the sum of their usage, and the names of the called tools."""
+    usage = sum([each.billed_request.usage for each in attempts if each.billed_request], Usage())
+    tools = dict.fromkeys([name for each in attempts for name in _list_called_tools(each)])
+    return {**record, "requests": len(attempts), "usage": asdict(usage), "tools": [*tools]}
 
 
 @callback
@@ -94,26 +98,13 @@ def async_record_turn(agent: Agent, turn: ConversationTurn) -> None:
         sources = encode_json({"sources": [asdict(source) for source in state.sources]})
         searches = ({"name": WEB_SEARCH_TOOL, "arguments": {}, "result": sources},)
     text, attempts = TurnText(turn.speaker.text, speech, searches), tuple(state.attempts)
-    outline = partial(build_turn_record, record, attempts, state.started_at, None)
     complete = partial(build_turn_record, record, attempts, state.started_at, text)
     if run is not None and (run.question.files or run.question.pictures):
         # the text of the requests is kept instead of the requests, which hold the pictures
-        outline, complete, attempts = partial(copy, outline()), partial(copy, complete()), ()
-    live_tokens = run.context.tokens if run is not None and run.context is not None else 0
+        complete, attempts = partial(copy, complete()), ()
     context = turn.live_context.sent if turn.live_context is not None else SentContext()
-    agent.state.recent_turns.append(RecentTurn(record, turn.speaker, outline, complete, context, attempts, live_tokens))
+    agent.state.recent_turns.append(RecentTurn(record, turn.speaker, complete, context, attempts))
     _async_store_turn(agent, record, state.attempts, state.started_at, text)
-
-
-@callback
-def async_record_cost(agent: Agent, turn: str, cost: Decimal | None) -> None:
-    """Add the cost of a turn or a summary to its record, which is already stored by then."""
-    store = async_get_store(agent.hass)
-    for recent in agent.state.recent_turns:
-        if recent.record["turn_id"] == turn:
-            recent.cost = None if cost is None else str(cost)
-    if cost is not None and store is not None and agent.config.record is not RecordLevel.OFF:
-        store.async_queue_record(WriteJob(partial(store_turn_cost, turn_id=turn, cost=str(cost))))
 
 
 @callback
@@ -132,7 +123,7 @@ def async_record_background(
     error = sys.exception()
     result = get_attempt_result(error)
     statistics = {
-        **statistics,
+        **add_request_sums(statistics, attempts),
         "agent": agent.id,
         "outcome": result,
         "error": get_error_key(error) if result is AttemptResult.ERROR and error else None,
@@ -147,7 +138,7 @@ def async_record_background(
     agent.statistics.on_summary(len(attempts), usage)
     log_requests(statistics["turn_id"], attempts)
     _async_store_turn(agent, statistics, attempts, started, text)
-    async_price_summary(agent, billed, partial(async_record_cost, agent, statistics["turn_id"]))
+    async_price_summary(agent, statistics["turn_id"], billed)
     agent.notify_listeners()
     return usage
 
@@ -176,14 +167,7 @@ def build_turn_record(
     `started` is the start of the turn, in seconds on the monotonic clock.
     """
     requests = [_build_attempt_record(each, started, has_text=text is not None) for each in attempts]
-    usage = sum((each.billed_request.usage for each in attempts if each.billed_request), Usage())
-    record: TurnRecord = {
-        **statistics,
-        "tools": [*dict.fromkeys(name for each in requests for name in each["tools"])],
-        "requests": len(requests),
-        "usage": asdict(usage),
-        "attempts": requests,
-    }
+    record: TurnRecord = {**statistics, "attempts": requests}
     if text is None:
         return record
     calls = [*_build_tool_calls(attempts), *text.tool_calls]
@@ -194,7 +178,7 @@ def _build_attempt_record(attempt: Attempt, started: float, *, has_text: bool) -
     request, system, messages = attempt.request, "", attempt.request.messages
     if messages and messages[0].role is Role.SYSTEM:
         system, messages = messages[0].content, messages[1:]
-    names, is_error = {tool.name for tool in request.tools}, attempt.result is AttemptResult.ERROR
+    is_error = attempt.result is AttemptResult.ERROR
     record: AttemptRecord = {
         "purpose": attempt.purpose,
         "agent": attempt.model.agent_id,
@@ -210,14 +194,19 @@ def _build_attempt_record(attempt: Attempt, started: float, *, has_text: bool) -
         "parameters": _build_parameters(request),
         "prompt": calculate_fingerprint(system) if system else None,
         "tool_list": _calculate_tools_fingerprint(request.tools) if request.tools else None,
-        # the name of a tool that was not offered is text invented by the model, so it is not recorded
-        "tools": [call.name if call.name in names else "unknown" for call in attempt.tool_calls],
+        "tools": _list_called_tools(attempt),
         "usage": asdict(attempt.billed_request.usage) if attempt.billed_request else None,
     }
     if has_text:
         tools = [_build_tool(each) for each in request.tools]
         record["sent"] = {"system": system, "tools": tools, "messages": [_build_message(each) for each in messages]}
     return record
+
+
+def _list_called_tools(attempt: Attempt) -> list[str]:
+    """Return the names of the called tools. The name of one that was not offered is invented, so it is not recorded."""
+    offered = {tool.name for tool in attempt.request.tools}
+    return [call.name if call.name in offered else "unknown" for call in attempt.tool_calls]
 
 
 def _build_message(message: Message) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 import logging
 
-from ..bridge.turn_report import NO_USAGE
 from ..turn.attempts import Attempt
 from ..window import WindowStats
 from .agent import Agent
@@ -16,33 +15,19 @@ def log_turn(agent: Agent, turn: ConversationTurn) -> None:
     """Log a turn, its trim and its requests."""
     if not _LOGGER.isEnabledFor(logging.DEBUG):
         return
-    outcome, record, stats = turn.state, turn.record, turn.stats_after
-    usage = NO_USAGE | record["usage"]
+    record, stats = turn.record, turn.stats_after
     # for example "01J..., 12 messages, 1,234/8,000 tokens (15 %)"
     window = (
         f"{turn.window.conversation_id}, {stats.message_count} messages, "
         f"{stats.current_tokens:,}/{stats.max_tokens:,} tokens ({stats.utilization:.0f} %)"
     )
     _LOGGER.debug(
-        "Turn %s with %s: %s by %s (%s), %d requests, %d calls (%d failed), tokens %d in %d cached %d out, "
-        "first %s s, all %.3f s. Window: %s",
-        turn.id,
-        turn.entity_id,
-        record["outcome"],
-        record["route"],
-        record["reason"],
-        record["requests"],
-        outcome.tool_calls,
-        record["failed_tool_calls"],
-        usage["input"],
-        usage["cached"],
-        usage["output"],
-        record["time_to_first_token"],
-        record["duration"],
-        window,
+        "Turn %(turn_id)s with %(entity_id)s: %(outcome)s by %(route)s (%(reason)s), %(requests)d requests, "
+        "%(calls)d calls (%(failed_tool_calls)d failed), tokens %(input)d in %(cached)d cached %(output)d out, "
+        "first %(time_to_first_token)s s, all %(duration).3f s. Window: %(window)s",
+        {**record, **record["usage"], "calls": turn.state.tool_calls, "window": window},
     )
-    if outcome.attempts:
-        log_requests(turn.id, outcome.attempts)
+    log_requests(turn.id, turn.state.attempts)
     if stats.trims > turn.stats_before.trims:
         _LOGGER.debug("Trim in turn %s: %s. Window: %s", turn.id, _describe_trim(turn.stats_before, stats), window)
 

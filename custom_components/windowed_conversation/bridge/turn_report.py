@@ -19,7 +19,7 @@ from ..window import WindowStats
 from .delivery import Delivery
 
 # The fields that the trace and the event of a turn have in common with its record.
-_SHARED_FIELDS = {"route", "requests", "failed_tool_calls", "time_to_first_token", "duration"}
+_SHARED_FIELDS = {"route", "requests", "failed_tool_calls", "usage", "time_to_first_token", "duration"}
 # The usage of a turn without requests.
 NO_USAGE = asdict(Usage())
 
@@ -164,7 +164,6 @@ def _fire_trim_event(
 def _build_fields(turn: Turn, record: TurnRecord) -> dict[str, Any]:
     return {
         **{name: value for name, value in record.items() if name in _SHARED_FIELDS},
-        "usage": {**NO_USAGE, **record["usage"]},
         "tool_calls": turn.tool_calls,
         "sources": [asdict(source) for source in turn.sources],
     }

@@ -189,7 +189,7 @@ def build_figures(found: access.VisibleWindow) -> dict[str, Any]:
 def _find_live_tokens(agent: Agent, conversation: str) -> int | None:
     """Return the size of the live context in the newest turn of a conversation, or None if that is not known."""
     recent = reversed(agent.state.recent_turns)
-    return next((each.live_tokens for each in recent if each.record["conversation_id"] == conversation), None)
+    return next((each.context.live_tokens for each in recent if each.record["conversation_id"] == conversation), None)
 
 
 def _format_exchange(exchange: Exchange, back: int) -> JsonObjectType:

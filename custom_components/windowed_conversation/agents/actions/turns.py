@@ -146,7 +146,7 @@ async def async_list_recent_turns(call: ServiceCall) -> ServiceResponse:
     return {
         "turns": [
             {
-                **_format_turn(call.hass, _add_cost(each.outline(), each), names),
+                **_format_turn(call.hass, _add_cost(each.record, each), names),
                 "said": each.speaker.text[:_MAX_FIRST_CHARS],
             }
             for each in recent
