@@ -122,10 +122,18 @@ class House:
         assert self.model_server.requests
         return [request.body for request in self.model_server.requests]
 
-    async def used(self, who: str, tool: str, scope: Scope = Scope.CONVERSATION, **arguments: Any) -> list[Any]:
+    async def used(
+        self,
+        who: str,
+        tool: str,
+        scope: Scope = Scope.CONVERSATION,
+        *,
+        said: str = "please look it up",
+        **arguments: Any,
+    ) -> list[Any]:
         """Have the model call a tool in a speaker's turn, and return the results of the tool."""
         self.model_server.script(call(tool, **arguments), words("Done."))
-        *_, last = await self.sent(who, "please look it up", scope)
+        *_, last = await self.sent(who, said, scope)
         return [each["content"] for each in last["messages"] if each["role"] == "tool"]
 
     async def act(self, action: str, who: str, **data: Any) -> Any:

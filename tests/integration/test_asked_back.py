@@ -206,7 +206,7 @@ async def test_model_that_forgets_is_refused_until_the_users_yes(
 ) -> None:
     await set_up(options={CONF_DEVICE_OWNERS: [{"device": bedside, "person": anna.user_id}]}, **{CONF_ROUTING: routing})
     await add_fact(home, "I like tea", person=anna.user_id, private=True)
-    forget = call("forget", query="I like tea"), words("Shall I?")
+    forget = call("forget", query="I like tea"), words("Shall I forget that you like tea?")
 
     model_server.script(*forget)
     await say("you need not know about the tea any more", "mine", device_id=bedside)

@@ -260,7 +260,9 @@ class Family:
             "tool": f"nobody needs to know any more that {act.fact}",
         }
         if act.way in spoken:
-            tool = (call("forget", query=act.fact), words("Shall I?")) if act.way == "tool" else ()
+            tool = (
+                (call("forget", query=act.fact), words(f"Shall I forget that {act.fact}?")) if act.way == "tool" else ()
+            )
             await self.say(act.forgetter, spoken[act.way], *tool)
             await self.say(act.forgetter, "yes")
             return

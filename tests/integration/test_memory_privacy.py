@@ -254,7 +254,7 @@ async def probe_import_and_list(house: House) -> object:
 WAYS: dict[str, Probe] = {
     "by words": forget_secret(lambda house: house.say("Ada", f"forget that {SECRET}")),
     "by an action": forget_secret(lambda house: house.act("forget", "Ada", query="cobra")),
-    "by a tool": forget_secret(lambda house: house.used("Ada", "forget", query=SECRET)),
+    "by a tool": forget_secret(lambda house: house.used("Ada", "forget", said=f"please erase {SECRET}", query=SECRET)),
 }
 # The summary is the last one, because it replaces messages of the conversation that the others look at.
 LOOKS: dict[str, Probe] = {

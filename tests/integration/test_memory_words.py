@@ -36,7 +36,7 @@ from .agent_forms import get_selectors, open_new
 from .conftest import AGENT, SetUpFn
 
 SAID = "By the way, my dentist is on Tuesday at four"
-TEXT = "Anna's dentist appointment is on Tuesday at four"
+TEXT = "Anna's dentist is on Tuesday at four"
 QUOTE = "my dentist is on Tuesday at four"
 NOBODY = Speaker("", "en")
 
@@ -131,12 +131,18 @@ def call(
     """Return a function that calls one of our agents' tools as a turn does, and returns the tool's result."""
 
     async def call(
-        name: str, said: str = SAID, *, unknown: bool = False, by_device: bool = False, **arguments: str
+        name: str,
+        said: str = SAID,
+        *,
+        unknown: bool = False,
+        by_device: bool = False,
+        heard: str = "",
+        **arguments: str,
     ) -> llm.ToolResult:
         person: dict[str, Any] = {} if unknown else {"person": anna.id, "name": "Anna", "is_alone": True}
         speaker = Speaker(said, "en", **person, is_known_by_device=by_device)
         dialog = MemoryDialog(last_answers, "talk", speaker)
-        dialog.take_last_answer()
+        dialog.take_last_answer(heard)
         own = make_tools(access, speaker, forget, dialog, ("en",))
         api = await async_get_tools(hass, (), context_of(None), own)
         assert api is not None
@@ -245,7 +251,7 @@ async def test_tools_recall_and_forget_what_was_remembered(
     await call("remember", text=TEXT, quote=QUOTE)
 
     recalled = await call("recall", "when is it?", query="when is my dentist appointment?")
-    gone = await call("forget", "forget my dentist", query="dentist appointment")
+    gone = await call("forget", "forget my dentist", query="dentist on Tuesday")
 
     (line,) = recalled.data["recalled"]
     assert line.endswith(f', Anna: "{TEXT}"')
@@ -257,20 +263,33 @@ async def test_tools_recall_and_forget_what_was_remembered(
 async def test_tool_forgets_nothing_of_who_is_known_by_the_device_before_their_yes(call, memory: Memory) -> None:
     await call("remember", text=TEXT, quote=QUOTE)
 
-    asked = await call("forget", "forget my dentist", by_device=True, query="dentist appointment")
+    asked = await call("forget", "forget my dentist", by_device=True, query="dentist on Tuesday")
     facts = memory.statistics().facts
-    gone = await call("forget", "yes please", by_device=True, query="dentist appointment")
+    question = f"Shall I forget this: {TEXT}?"
+    gone = await call("forget", "yes please", by_device=True, heard=question, query="dentist on Tuesday")
 
     assert (asked.error, asked.data["error"], facts) == (True, "memory_ask_fact", 1)
+    assert asked.data["ask_about"] == [TEXT]
     assert gone.data == {"forgotten": [TEXT]}
+
+
+async def test_yes_to_another_question_of_the_model_forgets_nothing(call, memory: Memory) -> None:
+    await call("remember", text=TEXT, quote=QUOTE)
+
+    await call("forget", "forget my dentist", by_device=True, query="dentist on Tuesday")
+    heard = f"{TEXT}. Shall I go on?"
+    again = await call("forget", "yes please", by_device=True, heard=heard, query="dentist on Tuesday")
+
+    assert again.error
+    assert memory.statistics().facts == 1
 
 
 @pytest.mark.parametrize("reply", ["no", "what is the weather like?", "forget my dentist"])
 async def test_tool_forgets_nothing_after_anything_but_a_yes(call, memory: Memory, reply: str) -> None:
     await call("remember", text=TEXT, quote=QUOTE)
 
-    await call("forget", "forget my dentist", by_device=True, query="dentist appointment")
-    again = await call("forget", reply, by_device=True, query="dentist appointment")
+    await call("forget", "forget my dentist", by_device=True, query="dentist on Tuesday")
+    again = await call("forget", reply, by_device=True, query="dentist on Tuesday")
 
     assert again.error
     assert memory.statistics().facts == 1

@@ -8,7 +8,7 @@ import logging
 import math
 
 from homeassistant.components import conversation
-from homeassistant.components.conversation import ChatLog, ConversationInput, ConversationResult
+from homeassistant.components.conversation import AssistantContent, ChatLog, ConversationInput, ConversationResult
 from homeassistant.exceptions import Unauthorized
 from homeassistant.helpers.chat_session import ChatSession
 from homeassistant.helpers.intent import IntentResponse, IntentResponseErrorCode, IntentResponseType
@@ -175,8 +175,13 @@ def _decide_route(turn: ConversationTurn, *, is_echo: bool) -> RouteDecision:
     """Return the first route. The last answer of memory is taken by the next input that is no echo."""
     if is_echo:
         return RouteDecision(Route.LOCAL, RouteReason.ECHO)
-    turn.dialog.take_last_answer()
+    turn.dialog.take_last_answer(_find_last_answer(turn.chat_log))
     return decide_first_route(turn.agent.config.routing, turn.speaker.text)
+
+
+def _find_last_answer(chat_log: ChatLog) -> str:
+    answers = (each.content for each in reversed(chat_log.content) if isinstance(each, AssistantContent))
+    return next(filter(None, answers), "")
 
 
 def _build_echo_result(turn: ConversationTurn, echoed: SpokenAnswer) -> ConversationResult:

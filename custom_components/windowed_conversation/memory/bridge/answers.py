@@ -103,7 +103,7 @@ class RequestKind(StrEnum):
     FORGET_EVERYTHING = "forget_everything"
 
 
-_FORGETTING_KINDS = (RequestKind.FORGET, RequestKind.FORGET_EVERYTHING)
+FORGETTING_KINDS = (RequestKind.FORGET, RequestKind.FORGET_EVERYTHING)
 _LISTING_KINDS = (RequestKind.LIST_FACTS, RequestKind.LIST_LISTENERS)
 
 
@@ -222,7 +222,7 @@ def _make_request(found: RecognizeResult, said: str, sentences: _SentenceTemplat
         return MemoryRequest(verb)
     spans = [each.text_span for each in found.entities_list if each.name in _CAPTURED_SLOTS and each.text_span]
     start, end = min([start for start, _ in spans], default=0), max([end for _, end in spans], default=0)
-    if verb in _FORGETTING_KINDS and _takes_back(said, start, sentences):
+    if verb in FORGETTING_KINDS and _takes_back(said, start, sentences):
         return None
     text = sentences.word_for_me if name == "forget_oneself" else _strip_politeness(said[start:end], sentences.please)
     may_ask = verb is RequestKind.LIST_LISTENERS or _POLITE_SLOT in found.entities
@@ -338,7 +338,7 @@ class MemoryAnswerer:
         try:
             reply = await self._async_handle_yes_no() if self.dialog.last_answer.on_yes else None
             if reply is None and (request := match_request(text, language)):
-                forgets = request.kind in _FORGETTING_KINDS
+                forgets = request.kind in FORGETTING_KINDS
                 reply = await self._async_handle_request(request)
         except MemoryUnavailable as err:
             reply = MemoryReply(ReplyKey.BACKUP_IN_PROGRESS if err.reason == "backup" else ReplyKey.UNAVAILABLE)
@@ -361,7 +361,7 @@ class MemoryAnswerer:
         )
 
     async def _async_handle_request(self, request: MemoryRequest) -> MemoryReply | None:
-        if request.kind in _FORGETTING_KINDS:
+        if request.kind in FORGETTING_KINDS:
             return await self.forget(partial(_handle_forget_request, request, self.speaker))
         if not self.has_memory:
             return None

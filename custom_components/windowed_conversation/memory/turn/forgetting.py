@@ -7,7 +7,7 @@ person has to confirm a request that covers everything about a person or more th
 only by the device.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -289,16 +289,25 @@ def remove_profile(system: Message | None) -> Message | None:
     return with_content(system, content, (system.tokens or 0) * len(content) // len(system.content))
 
 
-def forget_fact(memory: Memory, speaker: Speaker, query: str) -> MemoryReply:
-    """Forget the single fact that matches, or else the turns with the text. If several match, only list them."""
+def forget_fact(
+    memory: Memory, speaker: Speaker, query: str, is_meant: Callable[[int | None], bool] = lambda _: True
+) -> MemoryReply:
+    """Forget the single fact that matches, or else the turns with the text. If several match, only list them.
+
+    `is_meant` returns whether the speaker certainly means a fact, by its id, or past turns, for None. Otherwise they
+    are asked.
+    """
     meant = find_matching_facts(memory, speaker, query)
     if len({clean_text(fact.text) for fact in meant}) > 1:
-        return MemoryReply(ReplyKey.SEVERAL_FOUND, tuple(fact.text for fact in meant[:MAX_FACTS_NAMED]))
+        some = meant[:MAX_FACTS_NAMED]
+        # only who asked may choose one of them
+        named = tuple(fact.id for fact in some if is_meant(None))
+        return MemoryReply(ReplyKey.SEVERAL_FOUND, tuple(fact.text for fact in some), named_fact_ids=named)
     if not meant:
-        return _forget_past_memories(memory, speaker, query)
+        return _forget_past_memories(memory, speaker, query, is_meant=is_meant(None))
     ids = [("fact", fact.id) for fact in meant]
     forget = partial(_forget_facts, phrase=ReplyKey.FORGOTTEN, named=(meant[0].text,), ids=ids, person=speaker.person)
-    if speaker.is_known_by_device or len(meant) > 1:
+    if speaker.is_known_by_device or len(meant) > 1 or not is_meant(meant[0].id):
         return MemoryReply(ReplyKey.ASK_TO_FORGET_FACT, (meant[0].text,), on_yes=forget)
     return forget(memory)
 
@@ -334,7 +343,7 @@ def _ask_to_forget_person(memory: Memory, speaker: Speaker) -> MemoryReply:
     return MemoryReply(ReplyKey.CONFIRM_ALL, counts=counts, on_yes=forget) if any(counts) else forget(memory)
 
 
-def _forget_past_memories(memory: Memory, speaker: Speaker, query: str) -> MemoryReply:
+def _forget_past_memories(memory: Memory, speaker: Speaker, query: str, *, is_meant: bool) -> MemoryReply:
     """Forget the turns, summaries and exchanges that contain the words, if they belong to the speaker."""
     words = speaker.build_words()
     if len(words.search_terms(query).words) < _MIN_QUERY_WORDS or not is_supported_by(query, speaker.text, None, words):
@@ -345,7 +354,7 @@ def _forget_past_memories(memory: Memory, speaker: Speaker, query: str) -> Memor
     if _count_past_memories(selected) > _MAX_PAST_MEMORIES:
         return MemoryReply(ReplyKey.TOO_MUCH)
     forget = partial(_forget_facts, phrase=ReplyKey.FORGOTTEN_PAST, query=query, person=speaker.person, kinds=_PAST)
-    if speaker.is_known_by_device:
+    if speaker.is_known_by_device or not is_meant:
         return MemoryReply(ReplyKey.ASK_TO_FORGET, counts=_count_losses(0, selected), on_yes=forget)
     return forget(memory)
 

@@ -26,6 +26,7 @@ from ..core import (
     clean_text,
     join_lines,
 )
+from .evidence import asks_about
 from .recall import HOME_LABEL, SUMMARY_LABEL
 from .speaker import Speaker, get_word_boundary, is_about_speaker, load_language
 
@@ -272,6 +273,14 @@ def find_matching_facts(
     return _select_matches(query, _search_facts(memory, speaker, query, owner), speaker.build_words(), _MIN_MATCH_SHARE)
 
 
+def find_only_fact(memory: Memory, speaker: Speaker) -> int | None:
+    """Return the id of the only fact that has any of the speaker's words, or None if there is none or another one."""
+    words, text = speaker.build_words(), speaker.text
+    wanted = set(words.search_terms(text).words)
+    found = [each.id for each in _search_facts(memory, speaker, text, ...) if wanted & words.build_term_set(each.text)]
+    return found[0] if len(found) == 1 else None
+
+
 def _search_facts(memory: Memory, speaker: Speaker, query: str, owner: str | EllipsisType | None) -> list[RecallHit]:
     found = memory.recall(
         query,
@@ -384,6 +393,8 @@ class LastAnswer:
     # Whether it was about forgetting.
     is_forgetting: bool
     listener: tuple[str | None, str | None]
+    # The facts that a model was told to ask about. A yes counts only if its answer did.
+    asked_texts: tuple[str, ...] = ()
     answered_at: float = field(default_factory=time.monotonic)
 
 
@@ -402,21 +413,45 @@ class MemoryDialog:
     conversation_key: str
     speaker: Speaker
     last_answer: LastAnswer = _NO_ANSWER
+    # Whether a model has forgotten something in this turn, or is about to.
+    has_forgotten: bool = False
 
-    def take_last_answer(self) -> None:
+    def take_last_answer(self, heard: str = "") -> None:
         """Take the last answer of the conversation if it was given to this speaker, and drop all expired answers.
 
-        The next turn does not find it any more: any reply other than a yes changes nothing.
+        The next turn does not find it any more: any reply other than a yes changes nothing. `heard` is the answer that
+        the speaker heard last: the question of a model is none if its answer asks about something else.
         """
         oldest = time.monotonic() - _REPLY_TIMEOUT
         for key in [key for key, answer in self.answers.items() if answer.answered_at < oldest]:
             del self.answers[key]
         last = self.answers.pop(self.conversation_key, None)
         if last is not None and last.listener == (self.speaker.person, self.speaker.device):
-            self.last_answer = last
+            is_asked = asks_about(last.asked_texts, heard, self.speaker)
+            self.last_answer = last if is_asked else replace(last, on_yes=None)
 
     def store_answer(self, reply: MemoryReply, *, forgets: bool) -> None:
         """Store an answer for the conversation's next input."""
         listener = (self.speaker.person, self.speaker.device)
         answer = LastAnswer(reply.on_yes, reply.named_fact_ids, forgets, listener)
         self.answers[self.conversation_key] = answer
+
+    def store_tool_reply(self, reply: MemoryReply, asked_texts: tuple[str, ...] = ()) -> tuple[str, ...]:
+        """Store the reply that a model got, and return the texts that it has to ask the user about, at most three.
+
+        A question that it got before in this turn is asked together with this one.
+        """
+        before = self.answers.get(self.conversation_key)
+        if before is not None and before.on_yes is not None:
+            if reply.on_yes is None or len(before.asked_texts) + len(asked_texts) > MAX_FACTS_NAMED:
+                return before.asked_texts
+            asked_texts = (*before.asked_texts, *asked_texts)
+            reply = replace(reply, on_yes=partial(_run_each, works=(before.on_yes, reply.on_yes)))
+        self.store_answer(reply, forgets=bool(asked_texts) or reply.phrase is ReplyKey.SEVERAL_FOUND)
+        self.answers[self.conversation_key] = replace(self.answers[self.conversation_key], asked_texts=asked_texts)
+        return asked_texts
+
+
+def _run_each(memory: Memory, works: Iterable[Callable[[Memory], MemoryReply]]) -> MemoryReply:
+    first, *others = [work(memory) for work in works]
+    return replace(first, others=(*first.others, *others))

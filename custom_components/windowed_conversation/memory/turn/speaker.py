@@ -125,14 +125,16 @@ def is_quote_from(quote: str, said: str) -> bool:
 
     A quote of one word must be the complete sentence, because a word such as "the" proves nothing.
     """
-    wanted, found = list(_iter_tokens(quote)), list(_iter_tokens(said))
+    wanted, found = list(iter_tokens(quote)), list(iter_tokens(said))
     if not wanted or len(wanted) < min(2, len(found)):
         return False
     return any(found[start : start + len(wanted)] == wanted for start in range(len(found) - len(wanted) + 1))
 
 
-def is_supported_by(fact: str, quote: str, speaker: str | None, words: Words) -> bool:
-    """Return whether a quote supports a fact: it must contain at least half of the fact's words.
+def is_supported_by(
+    fact: str, quote: str, speaker: str | None, words: Words, share: float = _MIN_SUPPORT_SHARE
+) -> bool:
+    """Return whether a quote supports a fact: it must contain at least this share of the fact's words.
 
     The speaker's name in the fact may stand for "I" in the quote.
     """
@@ -140,10 +142,10 @@ def is_supported_by(fact: str, quote: str, speaker: str | None, words: Words) ->
     content = set(words.search_terms(fact).words) - names
     if not content:
         return is_quote_from(fact, quote)
-    return len(content & words.build_term_set(quote)) >= _MIN_SUPPORT_SHARE * len(content)
+    return len(content & words.build_term_set(quote)) >= share * len(content)
 
 
-def _iter_tokens(text: str) -> Iterator[str]:
+def iter_tokens(text: str) -> Iterator[str]:
     """Yield the words of a text, or the single characters where a script has no spaces."""
     for word, is_spaced in split_words(text):
         if is_spaced:

@@ -1,0 +1,117 @@
+"""Evidence in sentences: the clause of a user that a model may store, and a request to forget something."""
+
+from collections.abc import Iterable
+from functools import cache
+import re
+
+from ...turn.routing import is_question
+from ..core import MAX_FACT_CHARS, base_language
+from .speaker import (
+    Speaker,
+    get_word_boundary,
+    is_quote_from,
+    is_supported_by,
+    iter_tokens,
+    load_language,
+)
+
+# The minimum share of a fact's words that the user's clause must contain, else the clause is stored instead of it.
+_MIN_OWN_SHARE = 0.8
+# The minimum share of the clause's words that such a fact must contain: a clause that was cut may mean something else.
+_MIN_COVERED_SHARE = 0.6
+
+_CLAUSE_PATTERN = re.compile(r"(?:[^.!?:;,\n。！？：；，、]|[.:,](?=\S))+[.!?]*")  # noqa: RUF001 - of several scripts
+_SENTENCE_PATTERN = re.compile(r"(?:[^.!?\n。！？]|[.](?=\S))+[.!?。！？]*")  # noqa: RUF001 - of several scripts
+_HEADING_PATTERN = re.compile(r"[:：\n]")  # noqa: RUF001 - of several scripts
+_OPENING_QUOTES, _CLOSING_QUOTES, _PLAIN_QUOTE = "“„«「『", "”»」』", '"'
+_MARK = "\N{OBJECT REPLACEMENT CHARACTER}"
+_STRIPPABLE_CHARS = " \t\r\n.,;:!…。，；：！、"  # noqa: RUF001 - of several scripts
+
+
+def find_statement(quote: str, said: str, language: str) -> str | None:
+    """Return the clauses of a sentence that contain a quote, or None if they are no statement of the user's own.
+
+    A question, a request to the assistant, words between quotation marks, and a text that a request introduces
+    ("translate this: ...") state nothing.
+    """
+    if not is_quote_from(quote, said):
+        return None
+    clauses = list(_CLAUSE_PATTERN.finditer(said))
+    tokens = [(token, clause) for clause in clauses for token in iter_tokens(clause.group())]
+    found, wanted = [token for token, _ in tokens], list(iter_tokens(quote))
+    starts = range(len(found) - len(wanted) + 1)
+    first = next((start for start in starts if found[start : start + len(wanted)] == wanted), None)
+    if first is None:
+        return None
+    start, end = tokens[first][1].start(), tokens[first + len(wanted) - 1][1].end()
+    sentences = [each.group() for each in _SENTENCE_PATTERN.finditer(said) if each.start() < end and start < each.end()]
+    is_asked = any(is_question(each) and _is_request(each, language) for each in sentences)
+    clause = said[start:end].strip(_STRIPPABLE_CHARS)
+    heading = _HEADING_PATTERN.split(said[:start])[0] if _HEADING_PATTERN.search(said[:start]) else ""
+    if is_asked or is_question(clause) or _is_request(clause, language) or _is_quoted(said[:start], clause, quote):
+        return None
+    return None if _is_request(heading, language) or len(clause) > MAX_FACT_CHARS else clause
+
+
+def choose_fact_text(text: str, statement: str, speaker: Speaker) -> str | None:
+    """Return the text to store for a statement, or None if the model's text says something else.
+
+    It is the model's text if nearly all of its words are the user's, it leaves out little, and it negates as much.
+    Otherwise, it is the statement itself.
+    """
+    words, name = speaker.build_words(), speaker.name
+    if not is_supported_by(text, statement, name, words):
+        return None
+    is_own = is_supported_by(text, statement, name, words, _MIN_OWN_SHARE)
+    is_whole = is_supported_by(statement, text, name, words, _MIN_COVERED_SHARE)
+    negations = _compile("negations", base_language(speaker.language))
+    is_negated_alike = len(negations.findall(text.casefold())) == len(negations.findall(statement.casefold()))
+    return text if is_own and is_whole and is_negated_alike else statement
+
+
+def asks_to_forget(text: str, language: str) -> bool:
+    """Return whether a text that is no question has a word of forgetting that is not negated: "don't forget".
+
+    In a language without such words, any text may ask for it.
+    """
+    plain, base = text.casefold(), base_language(language)
+    forgets, negates = _compile("forgetting_words", base).pattern, _compile("negations", base).pattern
+    # "no longer" is a word of forgetting that is not negated
+    ending, gap = (r"\w*", r"\W+(?:\w+\W+)?") if get_word_boundary(base) else ("", ".?")
+    marked, count = re.subn(f"{forgets}{ending}", _MARK, plain)
+    is_negated = re.search(rf"{negates}{gap}{_MARK}|{_MARK}{gap}{negates}|{_MARK}[^.,;!?]*{negates}\W*$", marked)
+    return count > 0 and not is_negated and not is_question(text)
+
+
+def asks_about(texts: Iterable[str], answer: str, speaker: Speaker) -> bool:
+    """Return whether the questions in an answer name each of the texts, by at least half of its words."""
+    questions = " ".join([each for each in _SENTENCE_PATTERN.findall(answer) if is_question(each)])
+    return all(is_supported_by(text, questions, speaker.name, speaker.build_words()) for text in texts)
+
+
+def _is_request(text: str, language: str) -> bool:
+    base = base_language(language)
+    pattern, rest = _compile("request_words", base), _strip_openers(text, base)
+    return bool(pattern.match(rest) if get_word_boundary(base) else pattern.search(rest))
+
+
+def _is_quoted(before: str, clause: str, quote: str) -> bool:
+    """Return whether a quote is between quotation marks, of which the clause may contain the first."""
+    before += clause[: max(0, clause.casefold().find(quote.casefold().strip(_STRIPPABLE_CHARS)))]
+    opened = sum(map(before.count, _OPENING_QUOTES)) - sum(map(before.count, _CLOSING_QUOTES))
+    return opened > 0 or before.count(_PLAIN_QUOTE) % 2 == 1
+
+
+def _strip_openers(text: str, base: str) -> str:
+    data = load_language(base).get("memory", {})
+    phrases = [*data.get("openers", ()), *data.get("please", ())]
+    found = phrases and re.match(rf"(?:(?:{'|'.join(map(re.escape, phrases))})\b\W*)+", text.casefold())
+    return text.casefold()[found.end() if found else 0 :].lstrip(_STRIPPABLE_CHARS)
+
+
+@cache
+def _compile(name: str, base: str) -> re.Pattern[str]:
+    """Return the pattern of a list of words. Words of forgetting may have any ending."""
+    edge = get_word_boundary(base)
+    words = load_language(base).get(name, "" if name == "forgetting_words" else "(?!)")
+    return re.compile(f"{edge}(?:{words}){'' if name == 'forgetting_words' else edge}")
