@@ -193,6 +193,26 @@ async def test_what_a_model_twists_is_stored_as_the_person_said_it(
             assert await get_texts(home, ada) - before == {stored}
 
 
+@pytest.mark.parametrize(
+    ("said", "replaces"),
+    [
+        ("Dinosaurs lived long ago", FACTS[0]),
+        ("our cat drinks only rain water", FACTS[1]),
+        ("the vet was very nice today", FACTS[3]),
+        ("the neighbours have a new gardener", FACTS[4]),
+    ],
+)
+async def test_injected_model_replaces_nothing(
+    home: HomeAssistant, say: SayFn, model_server: ModelServer, *, ada: Context, said: str, replaces: str
+) -> None:
+    await tell(home, ada)
+    model_server.script(call("remember", text=said, quote=said, replaces=replaces), STORY)
+
+    await say(said)
+
+    assert await get_texts(home, ada) == {*FACTS, OWN, said}
+
+
 # A fact, what a person says, and how a model names the fact.
 FORGET_REQUESTS: list[tuple[str, ...]] = [
     (

@@ -46,6 +46,8 @@ _CONJUNCTION_TEMPLATE = r"(?:^|\W)(dass|daß|dat|att|at)\s+{}"
 
 _QUOTATION_MARK_TABLE = str.maketrans(dict.fromkeys('"“”„«»「」', "'"))
 _MIN_SUBJECT_SHARE = 0.6
+# The minimum share of the subject of the shorter of two facts that the other one has, if a model says that it is newer.
+_MIN_SHARED_SUBJECT = 0.4
 
 # Words in the lists with at least this length also match with an ending: "montags".
 _MIN_STEM_CHARS = 5
@@ -158,12 +160,13 @@ def remember_statement(
 def remember_fact(memory: Memory, speaker: Speaker, fact: StatedFact, replaces: str = "") -> MemoryReply:
     """Remember a fact whose owner the caller has determined; otherwise like `remember_statement`.
 
-    It replaces the fact of the same owner that `replaces` names, or else the one that it updates.
+    It replaces the fact of the same owner that `replaces` names, or else the one that it updates. A named fact is
+    replaced only if both are about the same thing, in words of the speaker.
     """
-    named = find_matching_facts(memory, speaker, replaces, fact.owner) if replaces else []
-    if len(named) == 1:
-        return _store_fact(memory, speaker, fact, named[0])
     text = clean_fact(fact.text)
+    named = find_matching_facts(memory, speaker, replaces, fact.owner) if replaces else []
+    if len(named) == 1 and _shares_subject(text, named[0].text, speaker):
+        return _store_fact(memory, speaker, fact, named[0])
     found = _search_facts(memory, speaker, text, fact.owner)
     old = find_updated_fact(text, found, speaker.language, speaker.build_words()) if found else None
     return _store_fact(memory, speaker, fact, old)
@@ -360,6 +363,14 @@ def find_updated_fact(text: str, facts: Sequence[RecallHit], language: str, word
             similar.append(fact)
     found = same or similar
     return found[0] if len(found) == 1 and clean_text(found[0].text) != clean_text(text) else None
+
+
+def _shares_subject(text: str, old_text: str, speaker: Speaker) -> bool:
+    """Return whether the speaker said enough of the subject of the shorter fact, and the other one has it."""
+    patterns, words = _load_update_patterns(base_language(speaker.language)), speaker.build_words()
+    new, old = [_parse_fact_parts(each, patterns, words).subject for each in (text, old_text)]
+    shared = new & old & words.build_term_set(speaker.text)
+    return bool(shared) and len(shared) >= _MIN_SHARED_SUBJECT * min(len(new), len(old))
 
 
 def _parse_fact_parts(text: str, patterns: tuple[re.Pattern[str], re.Pattern[str]], words: Words) -> _FactParts:
