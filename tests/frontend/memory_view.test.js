@@ -25,6 +25,7 @@ const FACT = {
   conversation_id: null,
   last_used: null,
   in_profile: false,
+  replaced: "",
 };
 const HOME_FACT = { ...FACT, id: "fact:8", text: "The bins are blue", person: null, private: false, quote: "" };
 const DATA = {
@@ -103,6 +104,20 @@ test("a fact is forgotten after the preview was confirmed", async () => {
     ["forget", { ids: ["fact:7"], dry_run: true }],
     ["forget", { ids: ["fact:7"] }],
   ]);
+});
+
+test("what a fact replaced is shown and brought back", async () => {
+  const context = makeContext({ bring_back_fact: { id: "fact:6" } });
+  const data = { ...DATA, facts: [{ ...FACT, replaced: "I like coffee" }] };
+  const nodes = view.render(context, { view: "memory" }, data);
+  assert.ok(collectText(nodes).includes("memory.replaced|I like coffee"));
+  await findButton(nodes, "memory.bring_back_this|I like coffee").props.onclick();
+  assert.deepEqual(context.calls, [["bring_back_fact", { fact: "fact:7" }]]);
+});
+
+test("a fact that replaced nothing has no button to bring something back", () => {
+  const nodes = view.render(makeContext(), { view: "memory" }, DATA);
+  assert.ok(!collectText(nodes).includes("memory.bring_back"));
 });
 
 test("nothing is forgotten if the preview was cancelled", async () => {

@@ -217,6 +217,21 @@ async def test_model_that_forgets_is_refused_until_the_users_yes(
     assert (before, await list_facts(home, anna.user_id)) == (1, [])
 
 
+async def test_correction_is_undone_right_after_it(
+    home: HomeAssistant, entry: MockConfigEntry, say: SayFn, anna: Context
+) -> None:
+    await say("remember that the bins go out on Friday", "mine", context=anna)
+    await say("that's wrong, the bins go out on Thursday", "mine", context=anna)
+    undone = get_speech(await say("undo that", "mine", context=anna))
+    again = get_speech(await say("undo that", "mine", context=anna))
+
+    assert undone == (
+        'I will remember this for everybody here: "the bins go out on Friday". '
+        'It replaces: "the bins go out on Thursday"'
+    )
+    assert again.startswith('I will remember this for everybody here: "the bins go out on Thursday"')
+
+
 async def test_people_correct_a_fact_and_are_told_who_else_hears_it(
     home: HomeAssistant, entry: MockConfigEntry, say: SayFn, anna: Context
 ) -> None:

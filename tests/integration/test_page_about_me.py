@@ -318,3 +318,47 @@ async def test_user_without_permission_corrects_nothing(home: HomeAssistant, rea
 
     with pytest.raises(Unauthorized):
         await correct(home, Context(user_id=guest.id), bins["id"], "The bins go out on Monday")
+
+
+async def bring_back(home: HomeAssistant, context: Context, fact: str) -> Any:
+    """Bring back as a caller what a fact replaced."""
+    return await read_page(home, about_me.COMMANDS[2:], context, fact=fact)
+
+
+@pytest.mark.usefixtures("told")
+async def test_what_was_corrected_is_brought_back(home: HomeAssistant, read: Read, people: People) -> None:
+    dentist = (await read(people.ada))["facts"][1]
+    corrected = await correct(home, people.ada, dentist["id"], "My dentist is Dr. Vogel")
+    shown = next(each for each in (await read(people.ada))["facts"] if each["id"] == corrected["id"])
+
+    brought_back = await bring_back(home, people.ada, corrected["id"])
+
+    assert shown["replaced"] == DENTIST
+    assert brought_back == {"id": dentist["id"]}
+    assert sorted(texts(await read(people.ada))) == sorted([TEA, DENTIST, BINS])
+
+
+@pytest.mark.usefixtures("told")
+async def test_nobody_brings_back_what_another_person_corrected(
+    home: HomeAssistant, read: Read, people: People
+) -> None:
+    dentist = (await read(people.ada))["facts"][1]
+    corrected = await correct(home, people.ada, dentist["id"], "My dentist is Dr. Vogel")
+    guest = await home.auth.async_create_user("Guest")
+
+    with pytest.raises(ServiceValidationError):
+        await bring_back(home, people.grace, corrected["id"])
+    with pytest.raises(Unauthorized):
+        await bring_back(home, Context(user_id=guest.id), corrected["id"])
+
+    assert DENTIST not in texts(await read(people.ada))
+
+
+@pytest.mark.usefixtures("told")
+async def test_fact_that_replaced_nothing_brings_nothing_back(home: HomeAssistant, read: Read, people: People) -> None:
+    bins = (await read(people.ada))["facts"][2]
+
+    with pytest.raises(ServiceValidationError) as refused:
+        await bring_back(home, people.ada, bins["id"])
+
+    assert (bins["replaced"], refused.value.translation_key) == ("", "unknown_fact")

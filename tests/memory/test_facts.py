@@ -1,6 +1,7 @@
 """Tests for facts: repetition, replacement and limits."""
 
 import sqlite3
+import time
 
 import pytest
 
@@ -71,6 +72,34 @@ def test_what_was_true_before_may_be_true_again(memory) -> None:
 
     assert get_texts(memory.recall("bins")) == ["Bins: Wednesday"]
     assert again not in {wednesday, friday}
+
+
+def test_what_was_replaced_can_be_brought_back_and_found_again(memory) -> None:
+    old = memory.add_fact("The bins go out on Friday")
+    new = memory.add_fact("The bins go out on Monday", replaces=old)
+    (undone,) = memory.get_replacements()
+
+    assert memory.undo_replacement(undone)
+
+    assert [fact.id for fact in memory.get_facts()] == [old]
+    assert [(each.id, each.text) for each in memory.recall("bins")] == [(old, "The bins go out on Friday")]
+    assert [(each.id, each.replaced_id) for each in memory.get_replacements()] == [(old, new)]
+    assert not memory.undo_replacement(undone)
+
+
+def test_what_was_replaced_more_than_a_day_ago_is_not_brought_back(memory) -> None:
+    old = memory.add_fact("The bins go out on Friday", at=NOW)
+    memory.add_fact("The bins go out on Monday", replaces=old, at=time.time() - 86_500)
+
+    assert memory.get_replacements() == []
+
+
+@pytest.mark.parametrize(("person", "private", "seen"), [("anna", True, 1), ("anna", False, 0), ("ben", True, 0)])
+def test_replacement_of_a_private_fact_is_its_owners(memory, person, private, seen) -> None:
+    old = memory.add_fact("My dentist is on Friday", person="anna", private=True)
+    memory.add_fact("My dentist is on Monday", person="anna", private=True, replaces=old)
+
+    assert len(memory.get_replacements(person, private=private)) == seen
 
 
 def test_a_fact_that_replaces_itself_stays(memory) -> None:

@@ -12,7 +12,7 @@ import { redraw } from "./parts.js";
  * @typedef {{
  *   id: string, text: string, time: string, person: string | null, private: boolean, confirmed: string,
  *   tellings: number, source: string, quote: string, conversation_id: string | null, last_used: string | null,
- *   in_profile: boolean,
+ *   in_profile: boolean, replaced: string,
  * }} Fact
  * @typedef {{
  *   name: string, memory: boolean, memory_days: number, record: string, record_text_days: number, record_days: number,
@@ -140,6 +140,8 @@ function renderFact(context, fact) {
     h("p", { class: "quiet small", key: "origin" }, describeOrigin(context, fact)),
     fact.quote && h("p", { class: "quiet small", key: "quote", dir: "auto" }, t("memory.quote", { quote: fact.quote })),
     use && h("p", { class: "quiet small", key: "use" }, use),
+    fact.replaced &&
+      h("p", { class: "quiet small", key: "replaced", dir: "auto" }, t("memory.replaced", { text: fact.replaced })),
     h(
       "div",
       { class: "row", key: "buttons" },
@@ -148,6 +150,16 @@ function renderFact(context, fact) {
         { type: "button", onclick: edit, "aria-label": t("memory.correct_this", { text: fact.text }) },
         t("memory.correct"),
       ),
+      fact.replaced &&
+        h(
+          "button",
+          {
+            type: "button",
+            onclick: () => context.act(() => context.call("bring_back_fact", { fact: fact.id })),
+            "aria-label": t("memory.bring_back_this", { text: fact.replaced }),
+          },
+          t("memory.bring_back"),
+        ),
       h(
         "button",
         {

@@ -19,7 +19,7 @@ from ..agents.store import RECORD_TEXT_DAYS
 from ..bridge.errors import build_refusal
 from ..bridge.persons import async_get_device_owners
 from ..const import RecordLevel
-from ..memory.core import Fact, FactTelling, Memory
+from ..memory.core import Fact, FactTelling, Memory, Replacement
 from ..memory.turn.recall import format_source_id
 
 # Of the home. Of their own facts, everybody gets all.
@@ -36,10 +36,14 @@ async def async_read_about_me(call: ServiceCall) -> ServiceResponse:
     target = await access.async_resolve_person(call, POLICY_READ)
     agents = await access.async_resolve_agents(call, POLICY_READ)
     async with open_usable_store(call.hass) as memory:
-        nothing = list[Fact](), dict[int, FactTelling]()
-        facts, tellings = await memory.async_read(partial(_read_facts, target), nothing)
+        nothing = list[Fact](), dict[int, FactTelling](), list[Replacement]()
+        facts, tellings, replacements = await memory.async_read(partial(_read_facts, target), nothing)
     formatter = _FactFormatter(
-        target, tellings, _find_last_uses(agents, call), _collect_profile_sources(agents, target.person)
+        target,
+        tellings,
+        _find_last_uses(agents, call),
+        _collect_profile_sources(agents, target.person),
+        {each.id: each.replaced_text for each in reversed(replacements)},
     )
     homes = [fact for fact in facts if fact.person is None]
     own = [fact for fact in facts if fact.person is not None]
@@ -52,10 +56,13 @@ async def async_read_about_me(call: ServiceCall) -> ServiceResponse:
     }
 
 
-def _read_facts(target: access.PersonTarget, memory: Memory) -> tuple[list[Fact], dict[int, FactTelling]]:
-    """Return the facts that the caller may see, and their tellings if the caller may see them."""
+def _read_facts(
+    target: access.PersonTarget, memory: Memory
+) -> tuple[list[Fact], dict[int, FactTelling], list[Replacement]]:
+    """Return the facts that the caller may see, their tellings if the caller may see them, and their replacements."""
     facts = memory.get_facts(target.person, private=target.can_see_private)
-    return facts, memory.get_tellings(target.person) if target.can_see_private else {}
+    tellings = memory.get_tellings(target.person) if target.can_see_private else {}
+    return facts, tellings, memory.get_replacements(target.person, private=target.can_see_private)
 
 
 def _find_last_uses(agents: dict[str, Agent], call: ServiceCall) -> dict[str, float]:
@@ -85,12 +92,16 @@ def _collect_profile_sources(agents: dict[str, Agent], person: str | None) -> fr
 
 @dataclass(frozen=True, slots=True)
 class _FactFormatter:
-    """Formats facts for a caller, with their tellings by id, the times of their last uses, and the profiles' facts."""
+    """Formats facts for a caller, with their tellings by id, the times of their last uses, and the profiles' facts.
+
+    `replaced_texts` are the texts that can be brought back, by the ids of the facts that replaced them.
+    """
 
     target: access.PersonTarget
     tellings: Mapping[int, FactTelling]
     last_uses: Mapping[str, float]
     profile_sources: frozenset[str]
+    replaced_texts: Mapping[int, str]
 
     def format_fact(self, fact: Fact) -> JsonObjectType:
         """Return the response for a fact. The words of another person who told a fact of the home are left out."""
@@ -110,6 +121,7 @@ class _FactFormatter:
             "conversation_id": telling.conversation,
             "last_used": None if last_use is None else access.format_iso_time(last_use),
             "in_profile": source_id in self.profile_sources,
+            "replaced": self.replaced_texts.get(fact.id, ""),
         }
 
 
@@ -157,6 +169,24 @@ def _replace_text(target: access.PersonTarget, row: int, text: str, memory: Memo
     return None
 
 
+async def async_bring_back_fact(call: ServiceCall) -> ServiceResponse:
+    """Make the fact current again that a fact which the caller may see replaced in the last day. Return its id."""
+    target = await access.async_resolve_person(call, POLICY_CONTROL)
+    _, row = call.data["fact"]
+    async with open_usable_store(call.hass) as memory:
+        restored = await memory.async_change(partial(_undo_replacement, target, row))
+    if restored is None:
+        raise build_refusal("unknown_fact", id=format_source_id("fact", row))
+    return {"id": format_source_id("fact", restored)}
+
+
+def _undo_replacement(target: access.PersonTarget, row: int, memory: Memory) -> int | None:
+    for each in memory.get_replacements(target.person, private=target.can_see_private):
+        if each.id == row:
+            return each.replaced_id if memory.undo_replacement(each) else None
+    return None
+
+
 _CORRECT_SCHEMA = probatio.Schema(
     {probatio.Required("fact"): parse_memory_id, probatio.Required("text"): validate_fact}
 )
@@ -164,4 +194,5 @@ _CORRECT_SCHEMA = probatio.Schema(
 COMMANDS = (
     ("about_me", async_read_about_me, probatio.Schema({})),
     ("correct_fact", async_correct_fact, _CORRECT_SCHEMA),
+    ("bring_back_fact", async_bring_back_fact, probatio.Schema({probatio.Required("fact"): parse_memory_id})),
 )

@@ -20,6 +20,7 @@ from custom_components.windowed_conversation.memory.turn.remember_requests impor
     list_listeners,
     recall_lines,
     remember_statement,
+    undo_correction,
 )
 from custom_components.windowed_conversation.memory.turn.speaker import Speaker
 from tests.memory.content import insert_summary
@@ -362,6 +363,27 @@ def test_the_fact_that_was_just_named_is_corrected_before_others(memory: Memory)
     assert first.named_fact_ids != second.named_fact_ids
     assert done is not None
     assert list_phrases(done)[1:] == [(ReplyKey.REPLACES, ("The code of the cellar is 4711",))]
+
+
+def test_what_was_just_replaced_is_brought_back(memory: Memory) -> None:
+    told(memory, "someone", "The bins go out on Friday")
+    new = told(memory, "someone", "The bins go out on Monday")
+
+    done = undo_correction(memory, speaker("someone", "Undo that"), new.named_fact_ids)
+
+    assert done is not None
+    assert list_phrases(done) == [
+        (ReplyKey.REMEMBERED_HOME, ("The bins go out on Friday",)),
+        (ReplyKey.REPLACES, ("The bins go out on Monday",)),
+    ]
+    assert known(memory, "someone") == ("The bins go out on Friday",)
+
+
+@pytest.mark.parametrize("named", [(), (1,)], ids=["nothing was named", "it replaced nothing"])
+def test_undo_of_something_else_is_left_to_others(memory: Memory, named: tuple[int, ...]) -> None:
+    told(memory, "someone", "The vet is called Keller", "The bins go out on Friday", "The bins go out on Monday")
+
+    assert undo_correction(memory, speaker("someone", "Undo that"), named) is None
 
 
 def test_what_corrects_no_fact_is_left_to_others(memory: Memory) -> None:

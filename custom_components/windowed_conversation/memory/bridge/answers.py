@@ -27,6 +27,7 @@ from ..turn.remember_requests import (
     list_listeners,
     quote_text,
     remember_statement,
+    undo_correction,
 )
 from ..turn.speaker import UNDERSTOOD_LANGUAGES, Speaker, get_word_boundary, load_language
 
@@ -56,7 +57,7 @@ _POLITE_SLOT = "can"
 _LIST_SLOTS = ("me", _POLITE_SLOT)
 
 # Kinds of templates that capture no text.
-_TEMPLATES_WITHOUT_TEXT = ("known", "hears")
+_TEMPLATES_WITHOUT_TEXT = ("known", "hears", "undo")
 
 # Accepted as a yes and as a no in every language.
 _ANSWERS = {"yes": ("yes", "ok", "okay"), "no": ("no",)}
@@ -97,6 +98,7 @@ class RequestKind(StrEnum):
     REMEMBER = "remember"
     CORRECT = "correct"
     POSSIBLY_CORRECT = "correct_unsure"
+    UNDO = "undo"
     LIST_FACTS = "known"
     LIST_LISTENERS = "hears"
     FORGET = "forget"
@@ -204,6 +206,7 @@ _KIND_BY_TEMPLATE = {
     "forget_oneself": RequestKind.FORGET_EVERYTHING,
     "correct": RequestKind.CORRECT,
     "correct_unsure": RequestKind.POSSIBLY_CORRECT,
+    "undo": RequestKind.UNDO,
     "hears_fact": RequestKind.LIST_LISTENERS,
     "remember": RequestKind.REMEMBER,
     "remember_clause": RequestKind.REMEMBER,
@@ -409,6 +412,8 @@ def _reply(request: MemoryRequest, speaker: Speaker, named: tuple[int, ...], mem
             return list_facts(memory, speaker)
         case RequestKind.LIST_LISTENERS:
             return list_listeners(memory, speaker, request.text, named)
+        case RequestKind.UNDO:
+            return undo_correction(memory, speaker, named)
         case RequestKind.REMEMBER:
             return remember_statement(memory, speaker, request.text, speaker.text)
         case _:

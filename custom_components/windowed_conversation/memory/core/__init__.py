@@ -21,6 +21,7 @@ from .records import (
     PastSummary as PastSummary,
     PastTurn as PastTurn,
     RecallHit as RecallHit,
+    Replacement as Replacement,
     Summary as Summary,
     Tombstone as Tombstone,
 )

@@ -29,14 +29,17 @@ from .records import (
     MemoryStatistics,
     PastTurn,
     RecallHit,
+    Replacement,
     Summary,
     Tombstone,
 )
 from .rows import (
     FactStatement,
     insert_record,
+    restore_fact,
     select_facts,
     select_replaced_texts,
+    select_replacements,
     select_tellings,
     set_search_words,
     store_fact,
@@ -48,6 +51,8 @@ from .words import Words
 
 _MAX_QUERY_CHARS = 1_000
 _BATCH_SIZE = 200
+# How long a replaced fact can be made current again.
+_UNDO_SECONDS = 86_400.0
 _SELECT_OWNERS = """
     SELECT person FROM (
         SELECT person FROM fact UNION SELECT person FROM turn UNION SELECT person FROM summary
@@ -159,6 +164,16 @@ class Memory:
         """Return the `FactTelling` of each fact for this person, by the ids of the facts."""
         with self.database.read_transaction() as connection:
             return select_tellings(connection, person)
+
+    def get_replacements(self, person: str | None = None, *, private: bool = True) -> list[Replacement]:
+        """Return the replacements of the last day that this person may see and undo, newest first."""
+        with self.database.read_transaction() as connection:
+            return select_replacements(connection, person, time.time() - _UNDO_SECONDS, private=private)
+
+    def undo_replacement(self, undone: Replacement) -> bool:
+        """Make a replaced fact current again, in place of the one that replaced it. Return whether it still can be."""
+        with self.database.write_transaction() as connection:
+            return restore_fact(connection, self._words, undone, time.time())
 
     def get_facts_revision(self) -> tuple[object, int]:
         """Return a value that changes whenever any process changes a fact, and differs for each opened file.

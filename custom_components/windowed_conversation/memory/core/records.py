@@ -81,6 +81,16 @@ class FactTelling(NamedTuple):
     conversation: str | None
 
 
+class Replacement(NamedTuple):
+    """A current fact and the fact of the same owner that it replaced."""
+
+    id: int
+    text: str
+    person: str | None
+    replaced_id: int
+    replaced_text: str
+
+
 @dataclass(frozen=True, slots=True)
 class RecallHit:
     """A search result."""

@@ -6,7 +6,7 @@ import sqlite3
 from typing import Any
 
 from . import index
-from .records import Fact, FactTelling, MemoryFull, MemoryKind, PastSummary, PastTurn, Summary
+from .records import Fact, FactTelling, MemoryFull, MemoryKind, PastSummary, PastTurn, Replacement, Summary
 from .search import build_visibility_condition
 from .words import (
     MAX_ANSWER_CHARS,
@@ -153,6 +153,33 @@ def select_replaced_texts(connection: sqlite3.Connection) -> Iterator[tuple[str 
         yield owner, spoken
         if quote:
             yield owner, clean_text(quote)
+
+
+def select_replacements(
+    connection: sqlite3.Connection, person: str | None, since: float, *, private: bool
+) -> list[Replacement]:
+    """Return the replacements of facts that this person may see, newest first, by facts stated since a time."""
+    rows = connection.execute(
+        f"""
+        SELECT fact.id, fact.text, fact.person, old.id, old.text FROM fact JOIN fact AS old ON old.replaced_by = fact.id
+        WHERE fact.replaced_by IS NULL AND fact.confirmed >= :since AND {build_visibility_condition("fact", "old")}
+        AND {build_visibility_condition("fact", "fact")} ORDER BY fact.confirmed DESC, old.id DESC
+        """,
+        {"person": person, "since": since, "private": private},
+    )
+    return [Replacement(*row) for row in rows]
+
+
+def restore_fact(connection: sqlite3.Connection, words: Words, undone: Replacement, now: float) -> bool:
+    """Let the replaced fact replace the new one. Return False if that one does not replace it any more."""
+    restored = connection.execute(
+        "UPDATE fact SET replaced_by = NULL, confirmed = max(confirmed, ?) WHERE id = ? AND replaced_by = ?",
+        (validate_timestamp(now), undone.replaced_id, undone.id),
+    )
+    if restored.rowcount:
+        index.index_row(connection, words, "fact", undone.replaced_id)
+        mark_fact_replaced(connection, words, undone.id, undone.replaced_id)
+    return bool(restored.rowcount)
 
 
 def insert_record(

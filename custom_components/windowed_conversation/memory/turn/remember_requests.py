@@ -190,6 +190,17 @@ def correct_fact(
     return _store_fact(memory, speaker, fact, old) if old or is_sure else None
 
 
+def undo_correction(memory: Memory, speaker: Speaker, named: tuple[int, ...]) -> MemoryReply | None:
+    """Bring back the fact that the newest of the named facts replaced in the last day. Return None if there is none."""
+    recent = memory.get_replacements(speaker.person, private=speaker.is_alone)
+    undone = next((each for each in recent if each.id in named), None)
+    if undone is None or not memory.undo_replacement(undone):
+        return None
+    phrase = ReplyKey.REMEMBERED_HOME if undone.person is None else ReplyKey.REMEMBERED_OWN
+    replaced = MemoryReply(ReplyKey.REPLACES, (undone.text,))
+    return MemoryReply(phrase, (undone.replaced_text,), named_fact_ids=(undone.replaced_id,), others=(replaced,))
+
+
 def list_facts(memory: Memory, speaker: Speaker, start: int = 0) -> MemoryReply:
     """List the newest facts from index `start` on: the speaker's own, then the home's. Ask whether to continue."""
     facts = sorted(memory.get_facts(speaker.person, private=speaker.is_alone), key=lambda fact: fact.person is None)
