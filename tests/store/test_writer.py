@@ -537,7 +537,7 @@ tests.without_home_assistant.pytest_configure()
 
 from functools import partial
 from pathlib import Path
-from custom_components.windowed_conversation.memory import PastTurn
+from custom_components.windowed_conversation.memory.core import PastTurn
 from custom_components.windowed_conversation.store import StoreWriter
 from tests.record.recorded import record, writes
 from tests.store.files import opened
