@@ -48,8 +48,8 @@ class HealthWatch:
 
     def find_full_window(self) -> WindowStats | None:
         """Return the statistics of a window that stays full, or None."""
-        noted = self._notes_by_window.items()
-        stats = [window.stats() for window, notes in noted if notes.futile_trims >= _FUTILE_TRIM_LIMIT]
+        all_notes = self._notes_by_window.items()
+        stats = [window.stats() for window, notes in all_notes if notes.futile_trims >= _FUTILE_TRIM_LIMIT]
         return next((each for each in stats if each.utilization > FULL_WINDOW_PERCENT), None)
 
     def list_issues(self) -> list[dict[str, Any]]:

@@ -72,16 +72,16 @@ class ModelChain:
         self._others = deque(run.question.fallback_agents)
         self._is_resuming = False
         model = run.question.model
-        self._asked: AskedModel | FallbackAgent = AskedModel(run, model, is_last=not self._others)
+        self._current: AskedModel | FallbackAgent = AskedModel(run, model, is_last=not self._others)
 
     async def answer(self, *, may_call: bool) -> bool:
         """Get the next answer and run its tools. Return whether there were any. Raises the error of the last agent."""
         while True:
-            self._run.last_agent_id = self._asked.agent_id
+            self._run.last_agent_id = self._current.agent_id
             try:
-                if isinstance(self._asked, AskedModel):
-                    return await self._asked.answer(may_call=may_call)
-                await _ask_fallback_agent(self._run, self._asked)
+                if isinstance(self._current, AskedModel):
+                    return await self._current.answer(may_call=may_call)
+                await _ask_fallback_agent(self._run, self._current)
             except (ProviderError, EmptyAnswer) as err:
                 reason = _get_fallback_error(err, self._run.turn)
                 if self._choose_next(reason):
@@ -96,15 +96,15 @@ class ModelChain:
         streams = [] if turn.has_answer_begun else self._run.late_streams
         waiting = [each for each in streams if each.attempt.state is RequestState.WAITING]
         if reason is not None and not self._is_resuming and (waiting or self._others):
-            turn.failures.append(AgentFailure(self._asked.agent_id, reason))
+            turn.failures.append(AgentFailure(self._current.agent_id, reason))
         if reason is not None and self._others:
             agent, is_last = self._others.popleft(), len(self._others) == 0
-            self._asked = AskedModel(self._run, agent, is_last=is_last) if isinstance(agent, Model) else agent
+            self._current = AskedModel(self._run, agent, is_last=is_last) if isinstance(agent, Model) else agent
         elif waiting:
             self._is_resuming = True
             self._others.clear()
             waiting[0].attempt.state = RequestState.RESUMED
-            self._asked = AskedModel(self._run, waiting[0].attempt.model, is_last=True, stream=waiting[0])
+            self._current = AskedModel(self._run, waiting[0].attempt.model, is_last=True, stream=waiting[0])
         else:
             return False
         return True

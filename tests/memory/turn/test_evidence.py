@@ -1,4 +1,4 @@
-"""Tests for the evidence in a sentence of the user: what they state, what they ask to forget, what they agree to."""
+"""Tests for the evidence in a sentence of the user: a statement, a request to forget, a consent."""
 
 import json
 from pathlib import Path
