@@ -17,7 +17,7 @@ from pytest_homeassistant_custom_component.common import MockConfigEntry, async_
 
 from custom_components.windowed_conversation.agents import hand_over
 from custom_components.windowed_conversation.agents.agent import Agent
-from custom_components.windowed_conversation.agents.local_intents import LocalAnswerer
+from custom_components.windowed_conversation.agents.local_intents import LocalAnswerer, async_prepare_first_command
 from custom_components.windowed_conversation.bridge import delivery
 from custom_components.windowed_conversation.bridge.turn_report import EVENT_ANSWER, EVENT_TURN
 from custom_components.windowed_conversation.const import DOMAIN
@@ -66,8 +66,9 @@ class Gate:
 
 
 @pytest.fixture
-async def gate(home: HomeAssistant, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Gate]:
-    """Hold the turns that a test names, and let the hand-over come soon."""
+async def gate(home: HomeAssistant, entry, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Gate]:
+    """Hold the turns that a test names, and let the hand-over come soon, but after the search for a local answer."""
+    await async_prepare_first_command(home)
     monkeypatch.setattr(hand_over, "HAND_OVER_SECONDS", 0.2)
     monkeypatch.setattr(hand_over, "FILLER_SECONDS", 1000.0)
     monkeypatch.setattr(delivery, "_IDLE_SECONDS", 0.05)
