@@ -19,10 +19,10 @@ from ..turn.attempts import Attempt
 from ..window import CalibratedCounter, WindowRegistry
 from .config import AgentConfig
 from .conversation_store import ConversationStore
-from .health import NotesByWindow
 from .promises import PromisedAnswers
 from .statistics import AgentStatistics
 from .store import AgentStore, StoredValue, async_get_store, async_start_store
+from .window_notes import NotesByWindow
 
 _ACCOUNT_STATES_KEY: HassKey[dict[str, AccountState]] = HassKey(f"{DOMAIN}_account_states")
 

@@ -1,12 +1,9 @@
-"""The notes of an agent on its windows, and their health: whether one of them stays full."""
+"""The health of an agent's windows: whether one of them stays full."""
 
-from dataclasses import dataclass, field
 from typing import Any
-from weakref import WeakKeyDictionary
 
-from ..home.core.home import NO_STATES_TEXT, StatesText
-from ..turn.plain_exchanges import PlainTextExchanges
 from ..window import Window, WindowStats
+from .window_notes import NotesByWindow, WindowNotes
 
 # In percent of the token budget. A window above this is full.
 FULL_WINDOW_PERCENT = 95
@@ -15,21 +12,6 @@ FULL_WINDOW_PERCENT = 95
 # trim, and a question about it another. Turns are not counted, because every window exceeds 95 % before a trim, and a
 # large one does so for many turns.
 _FUTILE_TRIM_LIMIT = 3
-
-
-@dataclass(slots=True)
-class WindowNotes:
-    """Notes of an agent on one of its windows. They are not stored."""
-
-    # The states of the home that its last turn listed.
-    listed_states: StatesText = NO_STATES_TEXT
-    # See `Question`.
-    plain_exchanges: dict[tuple[str, str], PlainTextExchanges] = field(default_factory=dict)
-    # The number of trims in a row that have left it full.
-    futile_trims: int = 0
-
-
-type NotesByWindow = WeakKeyDictionary[Window, WindowNotes]
 
 
 class HealthWatch:

@@ -37,8 +37,8 @@ from ..window import Exchange, TextKind, Window, is_summary
 from .account import SentContext
 from .agent import Agent, ProfileKey
 from .config import AgentConfig
-from .health import WindowNotes
 from .store import async_get_store
+from .window_notes import WindowNotes
 
 _LOGGER = logging.getLogger(__name__)
 
