@@ -8,11 +8,12 @@ import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry, MockUser
 
 from custom_components.windowed_conversation.const import CONF_ROUTING
+from custom_components.windowed_conversation.memory.core import MemoryListQuery, RecallHit
 from custom_components.windowed_conversation.turn.routing import RoutingMode
 from demo.model_server import ModelServer, call, words
 
 from .conftest import SayFn, SetUpFn, get_speech
-from .remembered import add_fact, list_facts
+from .remembered import add_fact, list_facts, memory_of
 
 FACTS = (
     "The spare key is under the blue pot",
@@ -124,6 +125,20 @@ async def test_injected_model_forgets_nothing(
 
                 assert get_speech(answer) == "Once upon a time there was a fox. Shall I go on?"
                 assert await get_texts(home, ada) == {*FACTS, OWN}
+
+
+async def test_injected_model_forgets_no_conversation(
+    home: HomeAssistant, say: SayFn, model_server: ModelServer, *, ada: Context
+) -> None:
+    await say("my lamp in the attic is haunted by a fox", "before", context=ada)
+    model_server.script(*forget_calls(["fox attic", "lamp fox"]), STORY, STORY)
+
+    await say("tell me a story about a fox and a lamp in an attic", "mine", context=ada)
+    await say("yes", "mine", context=ada)
+
+    query, nothing = MemoryListQuery(person=ada.user_id), list[RecallHit]()
+    turns = await memory_of(home).async_read(lambda memory: memory.list_newest(query), nothing)
+    assert turns[-1].text.startswith("my lamp in the attic is haunted by a fox")
 
 
 async def test_yes_to_another_question_forgets_nothing_and_reaches_the_model(

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+import threading
 from typing import Any
 
 from homeassistant.auth.models import User
@@ -140,6 +141,7 @@ def call(
         **arguments: str,
     ) -> llm.ToolResult:
         person: dict[str, Any] = {} if unknown else {"person": anna.id, "name": "Anna", "is_alone": True}
+        await async_load_sentences(hass, "en")
         speaker = Speaker(said, "en", **person, is_known_by_device=by_device)
         dialog = MemoryDialog(last_answers, "talk", speaker)
         dialog.take_last_answer(heard)
@@ -207,6 +209,21 @@ async def test_a_tool_remembers_what_the_user_said(call, memory: Memory, anna: U
     (fact,) = memory.get_facts(anna.id)
     assert result == llm.ToolResult(data={"remembered": TEXT, "for": "the user only"})
     assert (fact.text, fact.person, fact.private, fact.source, fact.quote) == (TEXT, anna.id, True, "tool", QUOTE)
+
+
+async def test_tools_store_the_last_answer_in_the_event_loop(call, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads, store = [], MemoryDialog.store_tool_reply
+
+    def store_tool_reply(dialog: MemoryDialog, *reply: Any) -> Any:
+        threads.append(threading.current_thread())
+        return store(dialog, *reply)
+
+    monkeypatch.setattr(MemoryDialog, "store_tool_reply", store_tool_reply)
+
+    await call("remember", text=TEXT, quote=QUOTE)
+    await call("forget", "forget my dentist", query="dentist on Tuesday")
+
+    assert threads == [threading.main_thread()] * 2
 
 
 WRONG_QUOTES = {

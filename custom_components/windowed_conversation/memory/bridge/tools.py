@@ -122,9 +122,6 @@ class RememberTool(_MemoryTool):
 
     @override
     async def _async_run(self, arguments: dict[str, Any]) -> llm.ToolResult:
-        return await self._memory_access.async_change(lambda opened: self._remember_fact(opened, arguments))
-
-    def _remember_fact(self, memory: Memory, arguments: dict[str, Any]) -> llm.ToolResult:
         quote, speaker = arguments["quote"], self._speaker
         if not is_quote_from(quote, speaker.text):
             return _build_error_result("quote_not_found", _NOT_QUOTED_TEXT)
@@ -132,17 +129,22 @@ class RememberTool(_MemoryTool):
             return _build_error_result("no_statement", _NO_STATEMENT_TEXT)
         if (text := choose_fact_text(arguments["text"], statement, speaker)) is None:
             return _build_error_result("quote_says_something_else", _UNSUPPORTED_FACT_TEXT)
-        try:
-            reply = remember_statement(
-                memory,
-                speaker,
-                text,
-                statement,
-                source="tool",
-                replaces=arguments.get("replaces", ""),
-                search_words=arguments.get("words", "").strip() or None,
-            )
-        except ValueError:
+
+        def remember(memory: Memory) -> MemoryReply | None:
+            try:
+                return remember_statement(
+                    memory,
+                    speaker,
+                    text,
+                    statement,
+                    source="tool",
+                    replaces=arguments.get("replaces", ""),
+                    search_words=arguments.get("words", "").strip() or None,
+                )
+            except ValueError:
+                return None
+
+        if (reply := await self._memory_access.async_change(remember)) is None:
             return _build_error_result("quote_says_something_else", _UNSUPPORTED_FACT_TEXT)
         self._dialog.store_tool_reply(reply)
         return _build_result(reply)
