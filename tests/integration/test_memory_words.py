@@ -28,7 +28,8 @@ from custom_components.windowed_conversation.memory.bridge.answers import (
 )
 from custom_components.windowed_conversation.memory.bridge.tools import MemoryAPI, RecallTool, make_tools
 from custom_components.windowed_conversation.memory.core import LostRows, Memory
-from custom_components.windowed_conversation.memory.turn.remember_requests import LastAnswer, MemoryDialog, MemoryReply
+from custom_components.windowed_conversation.memory.turn.dialog import LastAnswer, MemoryDialog
+from custom_components.windowed_conversation.memory.turn.remember_requests import MemoryReply
 from custom_components.windowed_conversation.memory.turn.speaker import Speaker
 from custom_components.windowed_conversation.turn.routing import RouteReason, Situation, WindowKey
 from custom_components.windowed_conversation.window import Message

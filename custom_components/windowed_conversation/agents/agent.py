@@ -21,8 +21,8 @@ from ..bridge.chat_log import async_ask_agent
 from ..bridge.errors import log_fault
 from ..bridge.tools import ToolSchemaCache
 from ..const import DOMAIN
+from ..memory.turn.dialog import LastAnswer
 from ..memory.turn.recall import PromptFacts
-from ..memory.turn.remember_requests import LastAnswer
 from ..providers import ModelProfile, Unavailable, Vendor
 from ..turn.model import BilledRequest, FallbackAgent, Model
 from ..turn.routing import RoutingMode

@@ -27,9 +27,10 @@ from ..home.core.home import MIN_STATES_TOKENS, STATES_HINT
 from ..memory.bridge.answers import ForgetCallback, MemoryAnswerer
 from ..memory.bridge.tools import async_get_home_languages, make_tools
 from ..memory.core import Memory
+from ..memory.turn.dialog import MemoryDialog
 from ..memory.turn.forgetting import remove_forget_exchange
 from ..memory.turn.recall import PromptFacts, append_prompt_facts
-from ..memory.turn.remember_requests import MemoryDialog, MemoryReply
+from ..memory.turn.remember_requests import MemoryReply
 from ..memory.turn.speaker import Speaker
 from ..providers import count_tools_tokens
 from ..record import TurnRecord

@@ -9,10 +9,9 @@ import math
 import pytest
 
 from custom_components.windowed_conversation.memory.core import Memory, PastSummary, PastTurn
+from custom_components.windowed_conversation.memory.turn.dialog import LastAnswer, MemoryDialog
 from custom_components.windowed_conversation.memory.turn.forgetting import forget_everything, forget_fact
 from custom_components.windowed_conversation.memory.turn.remember_requests import (
-    LastAnswer,
-    MemoryDialog,
     MemoryReply,
     ReplyKey,
     correct_fact,

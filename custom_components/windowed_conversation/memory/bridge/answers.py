@@ -17,9 +17,9 @@ from homeassistant.core import HomeAssistant
 from ...bridge.errors import async_get_spoken_text, plural_form
 from ...turn.routing import is_question
 from ..core import MAX_FACT_CHARS, Memory, MemoryUnavailable, base_language, split_words
+from ..turn.dialog import MemoryDialog
 from ..turn.forgetting import forget_everything, forget_fact
 from ..turn.remember_requests import (
-    MemoryDialog,
     MemoryReply,
     ReplyKey,
     correct_fact,

@@ -16,11 +16,10 @@ import probatio
 from ...bridge.persons import async_find_person
 from ...const import DOMAIN, MEMORY_API_ID
 from ..core import MAX_FACT_CHARS, MAX_QUOTE_CHARS, Memory, MemoryUnavailable, base_language
+from ..turn.dialog import LastAnswer, MemoryDialog
 from ..turn.evidence import asks_to_forget, choose_fact_text, find_statement
 from ..turn.forgetting import FORGET_TOOL_NAME, forget_fact
 from ..turn.remember_requests import (
-    LastAnswer,
-    MemoryDialog,
     MemoryReply,
     ReplyKey,
     find_only_fact,
