@@ -27,9 +27,11 @@ from custom_components.windowed_conversation.bridge.errors import (
     _PRESENTATION_BY_CLASS,
     describe_error,
 )
+from custom_components.windowed_conversation.bridge.openings import OpeningKind
 from custom_components.windowed_conversation.const import (
     ATTR_DEVICE,
     ATTR_PERSON,
+    CONF_ASK_BEFORE_OPENING,
     CONF_CONTEXT_PLACEMENT,
     CONF_DEVICE_OWNERS,
     CONF_EFFORT,
@@ -43,6 +45,7 @@ from custom_components.windowed_conversation.const import (
     DOMAIN,
     SUBENTRY_AI_TASK,
     SUBENTRY_CONVERSATION,
+    AskMode,
     OpenAIFormat,
     Persistence,
     RecordLevel,
@@ -69,7 +72,9 @@ HACS_KEYS = {"name", "country", "hide_default_branch", "homeassistant", "persist
 # Import names of requirements that are not imported by their own name.
 IMPORTED_AS = {"google-genai": "google"}
 # Packages that are installed with Home Assistant, its conversation integration, or an SDK.
-OF_OTHERS = {"PIL", "aiohttp", "hassil", "home_assistant_intents", "homeassistant", "httpx2", "probatio", "yarl"}
+OF_OTHERS = {
+    "PIL", "aiohttp", "hassil", "home_assistant_intents", "homeassistant", "httpx2", "probatio", "yarl",
+}  # fmt: skip
 
 
 def module_of(requirement: str) -> str:
@@ -157,8 +162,8 @@ SILENT_STEPS = {"reauth", "openai", "gemini", "anthropic"}
 SILENT_AGENT_STEPS = {"user", "reconfigure"}
 # Fields whose names say all. Home Assistant only wants a description of those with which an account is set up.
 CLEAR_NAMES = {
-    "deployment", "device_owners", "expiry_hours", "images", "model", "name", "persistence", "routing",
-    "scope", "tool_results", "turn_timeout",
+    "ask_before_opening", "deployment", "device_owners", "expiry_hours", "images", "model", "name", "persistence",
+    "routing", "scope", "tool_results", "turn_timeout",
 }  # fmt: skip
 SILENT_REPAIR_STEPS = {"delete", "keep", "settings"}
 # Abort reasons raised by Home Assistant, in `homeassistant.config_entries.ConfigFlow._async_abort_entries_match`.
@@ -270,9 +275,11 @@ def test_every_exception_has_its_text_and_every_text_its_exception() -> None:
 def test_every_sentence_of_the_activity_and_of_memory_has_its_text() -> None:
     activities = {text(call.args[1]) for call in calls("_common_text") if isinstance(call.args[1], ast.Constant)}
     activities |= {f"answered_{by}" for by in ("locally", "by_model", "by_agent")} | {"answer_lost", "answer_ready"}
+    gate = {each for each in words("agents/gate") if re.match("gate_.", each)}
+    gate |= {f"gate_{kind}" for kind in get_args(OpeningKind.__value__)}
     counts = {f"forgotten_exchanges_{each}" for each in ("one", "few", "other")}
 
-    assert TEXTS["common"].keys() == activities | counts | set(ReplyKey) | set(FILLER_KEYS) | {"hand_over"}
+    assert TEXTS["common"].keys() == activities | gate | counts | set(ReplyKey) | set(FILLER_KEYS) | {"hand_over"}
 
 
 def test_phrase_has_placeholders_that_memory_fills_in(subtests: pytest.Subtests) -> None:
@@ -315,6 +322,7 @@ def test_every_sensor_has_a_name_and_an_icon() -> None:
 
 def test_every_choice_has_its_text() -> None:
     choices: dict[str, Iterable[str]] = {
+        CONF_ASK_BEFORE_OPENING: AskMode,
         CONF_CONTEXT_PLACEMENT: ContextPlacement,
         CONF_EFFORT: SELECTABLE_EFFORTS,
         CONF_FILLER: FillerMode,

@@ -9,6 +9,7 @@ FRONTEND = "frontend"
 PANEL_PATH = "windowed-conversation"
 
 CONF_API_VERSION = "api_version"
+CONF_ASK_BEFORE_OPENING = "ask_before_opening"
 CONF_CAMERAS = "cameras"
 CONF_COMPACTION = "compaction"
 CONF_CONTEXT_PLACEMENT = "context_placement"
@@ -81,6 +82,14 @@ class RecordLevel(StrEnum):
     OFF = "off"
     STATISTICS = "statistics"
     FULL = "full"
+
+
+class AskMode(StrEnum):
+    """The speakers who are asked before something opens the house; an option of the agent."""
+
+    NEVER = "never"
+    UNKNOWN = "unknown"
+    ALWAYS = "always"
 
 
 class OpenAIFormat(StrEnum):

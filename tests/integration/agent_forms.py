@@ -10,6 +10,7 @@ from homeassistant.data_entry_flow import section
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
 from custom_components.windowed_conversation.const import (
+    CONF_ASK_BEFORE_OPENING,
     CONF_CAMERAS,
     CONF_CONTEXT_PLACEMENT,
     CONF_EXACT_COUNTING,
@@ -37,6 +38,7 @@ FRIDAY: dict[str, Any] = {
     CONF_RECORD: "full",
     CONF_STATES: True,
     CONF_CAMERAS: False,
+    CONF_ASK_BEFORE_OPENING: "always",
     CONF_MAX_ANSWER_TOKENS: 500,
     CONF_EXACT_COUNTING: False,
     CONF_TURN_TIMEOUT: 30,

@@ -15,6 +15,7 @@ from pytest_homeassistant_custom_component.common import MockConfigEntry
 
 from custom_components.windowed_conversation.agents.config import DEFAULT_INSTRUCTIONS, DEFAULT_POLICY
 from custom_components.windowed_conversation.const import (
+    CONF_ASK_BEFORE_OPENING,
     CONF_CAMERAS,
     CONF_COMPACTION,
     CONF_CONTEXT_PLACEMENT,
@@ -266,6 +267,7 @@ async def test_nine_fields_are_in_sight_and_the_others_in_a_closed_section(
         CONF_STATES,
         CONF_IMAGES,
         CONF_TURN_TIMEOUT,
+        CONF_ASK_BEFORE_OPENING,
         CONF_RECORD,
     ]
     assert fields["advanced"].options["collapsed"]
@@ -389,7 +391,8 @@ async def test_agent_without_a_model_has_a_name_a_memory_and_a_scope(
 ) -> None:
     form = await open_agent_form(home, entry_without_model)
 
-    assert list(get_selectors(form)) == [CONF_NAME, CONF_MEMORY, CONF_SCOPE, CONF_RECORD]
+    gate = [CONF_ASK_BEFORE_OPENING]
+    assert list(get_selectors(form)) == [CONF_NAME, CONF_MEMORY, CONF_SCOPE, *gate, CONF_RECORD]
     await form(name="Grace", scope="device")
     assert get_agent(entry_without_model).config.scope == "device"
 

@@ -121,7 +121,7 @@ async def test_failure_after_a_tool_is_a_message_of_its_own(home: HomeAssistant,
         reply = ChatLogReply(chat_log, AGENT)
         assert [message.role async for message in reply.add_deltas(deltas())] == ["assistant", "tool"]
 
-        last = await reply.add_early_end_reason(UNREACHABLE)
+        last = await reply.add_sentence(UNREACHABLE)
 
     assert last == UNREACHABLE
     assert heard[-1] == {"role": "assistant", "content": UNREACHABLE}

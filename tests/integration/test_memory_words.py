@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 import threading
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 from homeassistant.auth.models import User
 from homeassistant.components.conversation import ConversationInput, async_get_chat_log
@@ -16,10 +17,11 @@ import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
 from custom_components.windowed_conversation.agents.config import AgentConfig
+from custom_components.windowed_conversation.agents.gate import GateState, async_open_gate
 from custom_components.windowed_conversation.agents.local_intents import LocalAnswerer
 from custom_components.windowed_conversation.bridge.persons import async_find_speaker
 from custom_components.windowed_conversation.bridge.tools import ToolSchemaCache, async_get_tools
-from custom_components.windowed_conversation.const import DOMAIN, MEMORY_API_ID
+from custom_components.windowed_conversation.const import DOMAIN, MEMORY_API_ID, AskMode
 from custom_components.windowed_conversation.memory.bridge.answers import (
     ForgetCallback,
     MemoryAccess,
@@ -99,6 +101,10 @@ def forget(access: MemoryAccess, forgotten_rows: list[LostRows]) -> ForgetCallba
     return forget
 
 
+# The options of an agent that asks nobody.
+_NO_GATE = SimpleNamespace(ask_before_opening=AskMode.NEVER)
+
+
 @pytest.fixture
 def last_answers() -> dict[str, LastAnswer]:
     return {}
@@ -119,7 +125,8 @@ def say(home: HomeAssistant, access: MemoryAccess, forget: ForgetCallback, last_
         dialog.take_last_answer()
         answers = MemoryAnswerer(home, access, speaker, forget, dialog)
         with async_get_chat_session(home) as session, async_get_chat_log(home, session, given) as log:
-            local = LocalAnswerer(home, given, log, can_ask_model=True, model_has_tools=False, memory=answers)
+            gate = await async_open_gate(home, cast("Any", _NO_GATE), GateState(), given)
+            local = LocalAnswerer(home, given, log, gate, can_ask_model=True, model_has_tools=False, memory=answers)
             answer = await local.answer_input(Situation())
             return answer if isinstance(answer, RouteReason) else (local.answer_text, answer())
 

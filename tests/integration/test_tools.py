@@ -163,7 +163,7 @@ async def test_result_from_outside_the_home_is_marked(
     tool.annotations = annotations
     object.__setattr__(api, "tool", tool)
     llm.async_register_api(home, api)
-    await set_up(llm_hass_api=["test"], routing="model_only")
+    await set_up(llm_hass_api=["test"], routing="model_only", ask_before_opening="never")
 
     await say("I would like the kitchen light switched on")
 

@@ -9,11 +9,13 @@ from homeassistant.helpers import entity_registry as er
 
 from custom_components.windowed_conversation.config_flow import WindowedConversationConfigFlow
 from custom_components.windowed_conversation.const import (
+    CONF_ASK_BEFORE_OPENING,
     CONF_PROVIDER,
     DOMAIN,
     PROVIDER_NONE,
     PROVIDER_OPENAI_CHAT,
     SUBENTRY_CONVERSATION,
+    AskMode,
 )
 
 
@@ -21,12 +23,18 @@ async def add_agent(hass: HomeAssistant, url: str | None, **options: Any) -> str
     """Add an agent with these options and the Assist API, and return its entity id.
 
     `account` and `account_options` are the data and the options of its account, by default one of a compatible server.
+    It asks nobody before it opens something, because its sentences are judged by what they change.
     """
     given = options.pop("account", {CONF_PROVIDER: PROVIDER_OPENAI_CHAT})
     account = {**given, CONF_URL: url, CONF_API_KEY: "key"} if url else {CONF_PROVIDER: PROVIDER_NONE}
     account_options = options.pop("account_options", {})
     agent = ConfigSubentryData(
-        data={CONF_MODEL: "scripted", CONF_LLM_HASS_API: ["assist"], **options},
+        data={
+            CONF_MODEL: "scripted",
+            CONF_LLM_HASS_API: ["assist"],
+            CONF_ASK_BEFORE_OPENING: AskMode.NEVER,
+            **options,
+        },
         subentry_type=SUBENTRY_CONVERSATION,
         title="Ada",
         unique_id=None,

@@ -19,6 +19,7 @@ from ..turn.attempts import Attempt
 from ..window import CalibratedCounter, WindowRegistry
 from .config import AgentConfig
 from .conversation_store import ConversationStore
+from .gate import GateState
 from .promises import PromisedAnswers
 from .statistics import AgentStatistics
 from .store import AgentStore, StoredValue, async_get_store, async_start_store
@@ -69,6 +70,7 @@ class AgentState:
     promises: PromisedAnswers
     stored_values: tuple[StoredValue, ...]
     notes_by_window: NotesByWindow = field(default_factory=WeakKeyDictionary)
+    gate: GateState = field(default_factory=GateState)
     recent_turns: deque[RecentTurn] = field(default_factory=partial(deque[RecentTurn], maxlen=_MAX_RECENT_TURNS))
 
     @property

@@ -7,7 +7,7 @@ from functools import partial
 import logging
 from typing import Any
 
-from homeassistant.components.conversation import ConversationInput
+from homeassistant.components.conversation import HOME_ASSISTANT_AGENT
 from homeassistant.config_entries import ConfigEntry
 from homeassistant.const import Platform
 from homeassistant.core import CALLBACK_TYPE, HomeAssistant, callback
@@ -30,6 +30,7 @@ from ..turn.state import Turn
 from ..window import Window, WindowStats
 from .account import AgentState
 from .config import AgentConfig
+from .gate import Gate
 from .health import HealthWatch
 from .server import AccountServer, HeadStart
 
@@ -180,7 +181,7 @@ class AccountData:
 
 @callback
 def async_find_fallback_agents(
-    hass: HomeAssistant, entity_ids: tuple[str, ...], own_entity_id: str, user_input: ConversationInput
+    hass: HomeAssistant, entity_ids: tuple[str, ...], own_entity_id: str, gate: Gate
 ) -> tuple[Model | FallbackAgent, ...]:
     """Return the fallback agents that can answer now, in the user's order. Unavailable ones are skipped."""
     found: list[Model | FallbackAgent] = []
@@ -190,7 +191,7 @@ def async_find_fallback_agents(
         entity = er.async_get(hass).async_get(entity_id)
         if entity is None or entity.platform != DOMAIN:
             if hass.states.get(entity_id) is not None:
-                found.append(EntityAgent(hass, entity_id, user_input))
+                found.append(EntityAgent(hass, entity_id, gate))
             continue
         agent = async_find_agent(hass, entity.config_subentry_id or "")
         if agent is not None and agent.model is not None:
@@ -258,14 +259,18 @@ class EntityAgent:
     The agent has a conversation of its own, which contains only the turns that it answered.
     """
 
-    def __init__(self, hass: HomeAssistant, entity_id: str, user_input: ConversationInput) -> None:
+    def __init__(self, hass: HomeAssistant, entity_id: str, gate: Gate) -> None:
         self.agent_id = entity_id
         self._hass = hass
-        self._user_input = user_input
+        self._gate = gate
+        self._user_input = gate.user_input
 
     async def answer(self) -> str:
         """Return the agent's answer to the input. Raises `ProviderError` if there is no answer."""
         conversation_id = f"{self._user_input.conversation_id}-{self.agent_id}"
+        is_home_assistant = self.agent_id == HOME_ASSISTANT_AGENT
+        if is_home_assistant and (text := await self._gate.async_withhold_loose()) is not None:
+            return text
         try:
             response = await async_ask_agent(self._hass, self._user_input, self.agent_id, conversation_id)
         except (HomeAssistantError, ValueError) as err:

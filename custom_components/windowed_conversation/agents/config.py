@@ -11,7 +11,7 @@ from homeassistant.helpers import llm
 from .. import const
 from ..bridge.account import can_compact, can_search, is_local_server
 from ..bridge.delivery import FillerMode
-from ..const import MEMORY_API_ID, Persistence, RecordLevel
+from ..const import MEMORY_API_ID, AskMode, Persistence, RecordLevel
 from ..home.bridge.tools import GetStatesTool
 from ..providers import DEFAULT_SETTINGS, Effort, ModelSettings, WebSearch
 from ..turn.context import ContextPlacement
@@ -21,6 +21,7 @@ from ..window import WindowPolicy
 
 DEFAULT_ROUTING = RoutingMode.LOCAL_FIRST
 DEFAULT_SCOPE = Scope.CONVERSATION
+DEFAULT_ASK_BEFORE_OPENING = AskMode.UNKNOWN
 DEFAULT_CAMERAS = False
 DEFAULT_COMPACTION = False
 DEFAULT_CONTEXT_PLACEMENT = ContextPlacement.MESSAGE
@@ -91,6 +92,7 @@ class AgentConfig:
     images: bool
     # Whether the model may look through exposed cameras.
     cameras: bool
+    ask_before_opening: AskMode
 
     @classmethod
     def from_entry(cls, entry: ConfigEntry, subentry: ConfigSubentry) -> Self:
@@ -124,6 +126,7 @@ class AgentConfig:
             sends_states=_sends_states(data),
             images=bool(data.get(const.CONF_IMAGES, False)),
             cameras=bool(data.get(const.CONF_CAMERAS, DEFAULT_CAMERAS)),
+            ask_before_opening=AskMode(data.get(const.CONF_ASK_BEFORE_OPENING, DEFAULT_ASK_BEFORE_OPENING)),
         )
 
 

@@ -45,6 +45,7 @@ from ..turn.state import LocalMessagesBuilder, Turn
 from ..window import Attachment, EstimatedCounter, TextKind, Window, WindowStats, count_text_tokens
 from .agent import Agent, EntityAgent, async_find_agent, async_find_fallback_agents, async_learn_usage
 from .forgetting import async_run_deletion
+from .gate import Gate
 from .live_context import TurnContext, calculate_live_limit
 from .local_intents import REASONS_FOR_DEFAULT_AGENT, LocalAnswerer
 from .store import async_get_store
@@ -61,6 +62,7 @@ class ConversationTurn:
     window_key: str
     user_input: ConversationInput
     speaker: Speaker
+    gate: Gate
     # Whether it has its window and the other values that `begin` sets.
     has_begun: bool = False
     # Whether the answer was promised.
@@ -121,6 +123,7 @@ class ConversationTurn:
             self.agent.hass,
             self.user_input,
             self.chat_log,
+            self.gate,
             can_ask_model=config.routing is not RoutingMode.LOCAL_ONLY,
             model_has_tools=bool(config.llm_apis),
             memory=_build_memory_answerer(self),
@@ -137,7 +140,7 @@ class ConversationTurn:
         model, config = agent.model, agent.config
         # an agent without a model only answers locally
         assert model is not None
-        fallback = async_find_fallback_agents(hass, config.fallback_agents, self.entity_id, user_input)
+        fallback = async_find_fallback_agents(hass, config.fallback_agents, self.entity_id, self.gate)
         llm_context = user_input.as_llm_context(DOMAIN)
         stamp = InputStamp(
             dt_util.now(), self.speaker.name_for_stamp, *_find_device_and_area(hass, user_input.device_id)
@@ -147,7 +150,7 @@ class ConversationTurn:
         files, pictures = await async_read_input_files(hass, chat_log), dict[str, Attachment]()
         api = await _async_get_tools(agent, llm_context, build_turn_memory_tools(self), pictures)
         if api is not None:
-            api.on_run = self.tool_runs.append
+            api.on_run, api.withhold = self.tool_runs.append, self.gate.async_withhold_call
         chat_log.llm_api = api
         chat_log.llm_input_provided_index = len(chat_log.content)
         tools = agent.tool_schemas.convert_tools(api)
@@ -283,7 +286,7 @@ def _build_default_agent(turn: ConversationTurn) -> EntityAgent | None:
     is_in_chain = HOME_ASSISTANT_AGENT in turn.agent.config.fallback_agents
     if is_in_chain or turn.state.decision.reason not in REASONS_FOR_DEFAULT_AGENT:
         return None
-    return EntityAgent(turn.agent.hass, HOME_ASSISTANT_AGENT, turn.user_input)
+    return EntityAgent(turn.agent.hass, HOME_ASSISTANT_AGENT, turn.gate)
 
 
 def _build_system_prompt(turn: ConversationTurn, llm_context: llm.LLMContext, api: llm.APIInstance | None) -> str:

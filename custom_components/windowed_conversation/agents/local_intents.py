@@ -30,6 +30,7 @@ from homeassistant.helpers.debounce import Debouncer
 from homeassistant.helpers.intent import INTENT_NEVERMIND, IntentResponse, IntentResponseErrorCode, IntentResponseType
 
 from ..bridge.chat_log import async_ask_agent, convert_contents
+from ..bridge.openings import async_find_openings, may_open
 from ..bridge.persons import async_build_place_replacer, async_get_exposed_persons, async_state_at
 from ..const import DOMAIN
 from ..memory.bridge.answers import MemoryAnswerer
@@ -38,6 +39,7 @@ from ..turn import routing
 from ..turn.errors import LocalAnswerFailed
 from ..turn.routing import WRONG_MATCH_REASONS, RouteReason, Situation
 from ..window import Message
+from .gate import Gate
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -322,6 +324,7 @@ class LocalAnswerer:
         hass: HomeAssistant,
         user_input: conversation.ConversationInput,
         chat_log: conversation.ChatLog,
+        gate: Gate,
         *,
         can_ask_model: bool,
         model_has_tools: bool,
@@ -330,6 +333,7 @@ class LocalAnswerer:
         self._hass = hass
         self._user_input = user_input
         self._chat_log = chat_log
+        self._gate = gate
         self._can_ask_model = can_ask_model
         self._model_has_tools = model_has_tools
         self._memory_answers = memory
@@ -348,15 +352,35 @@ class LocalAnswerer:
         before = len(self._chat_log.content)
         if not self._can_ask_model:
             situation = Situation()
-        answer = await self._try_sentence_triggers() or await self._ask_memory() or await self._try_intents(situation)
+        answer = (
+            await self._answer_gate()
+            or await self._try_sentence_triggers()
+            or await self._ask_memory()
+            or await self._try_intents(situation)
+        )
         if isinstance(answer, RouteReason) and not self._can_ask_model:
-            answer = await (self._build_apology() if answer in WRONG_MATCH_REASONS else self._ask_default_agent())
+            answer = await (self._build_apology() if answer in WRONG_MATCH_REASONS else self._answer_loosely())
         if isinstance(answer, RouteReason):
             return answer
         self.response, self.answer_text = answer, get_speech(answer)
         if answer.response_type is IntentResponseType.ERROR:
             raise LocalAnswerFailed(f"local error code {answer.error_code}")
         return partial(convert_contents, self._hass, self._chat_log.content[before:] if self._is_recorded else ())
+
+    async def _answer_gate(self) -> IntentResponse | None:
+        """Return the answer to a yes, after carrying out the action that waited for it."""
+        if not self._gate.has_reply:
+            return None
+        return self._build_question(await self._gate.async_answer_reply(self._carry_out))
+
+    async def _carry_out(self, sentence: ConversationInput) -> str:
+        response = await conversation.async_handle_intents(self._hass, sentence, self._chat_log)
+        return get_speech(response or await self._ask_default_agent(sentence))
+
+    def _build_question(self, speech: str) -> IntentResponse:
+        """Return the response with a text of the gate, which may be a question."""
+        self.asks = self._gate.expect_reply()
+        return self._build_response(speech)
 
     async def _try_sentence_triggers(self) -> IntentResponse | None:
         """Return the answer of a sentence trigger. It needs no check, because a user wrote the trigger's sentence."""
@@ -383,17 +407,23 @@ class LocalAnswerer:
         doubtful: list[RecognizeResult] = []
 
         def reject_doubtful(result: RecognizeResult) -> bool:
-            if checker.needs_full_check(result):
+            if checker.needs_full_check(result) or (not self._gate.is_off and may_open(self._hass, result)):
                 doubtful.append(result)
             return bool(doubtful)
 
-        handle = partial(conversation.async_handle_intents, self._hass, self._user_input, self._chat_log)
-        response = await handle(intent_filter=reject_doubtful)
+        user_input, handle = self._user_input, conversation.async_handle_intents
+        response = await handle(self._hass, user_input, self._chat_log, intent_filter=reject_doubtful)
         for result in doubtful:
             if (reason := await checker.find_rejection_reason(result)) is not None:
                 return reason
+            openings = await async_find_openings(self._hass, result, user_input)
+            if (text := await self._gate.async_withhold(openings)) is not None:
+                return self._build_question(text)
+            if openings:
+                # nobody can be asked when a timer ends, so Home Assistant's own agent gets its command
+                user_input = replace(user_input, agent_id=conversation.HOME_ASSISTANT_AGENT)
             put_states = await async_build_place_replacer(self._hass, self._user_input.language, result)
-            response = await handle(intent_filter=put_states)
+            response = await handle(self._hass, user_input, self._chat_log, intent_filter=put_states)
         if response is None:
             return RouteReason.ANSWERS_QUESTION if situation.answers_question else RouteReason.NO_LOCAL_MATCH
         self._add_to_chat_log(response)
@@ -404,10 +434,15 @@ class LocalAnswerer:
             conversation.AssistantContent(agent_id=self._user_input.agent_id, content=get_speech(response))
         )
 
-    async def _ask_default_agent(self) -> IntentResponse:
+    async def _answer_loosely(self) -> IntentResponse:
+        if (text := await self._gate.async_withhold_loose()) is not None:
+            return self._build_question(text)
+        return await self._ask_default_agent(self._user_input)
+
+    async def _ask_default_agent(self, user_input: ConversationInput) -> IntentResponse:
         """Return the answer of Home Assistant's own agent, which also matches loosely and apologizes if it fails."""
         own_agent = conversation.HOME_ASSISTANT_AGENT
-        return await async_ask_agent(self._hass, self._user_input, own_agent, self._chat_log.conversation_id)
+        return await async_ask_agent(self._hass, user_input, own_agent, self._chat_log.conversation_id)
 
     async def _build_apology(self) -> IntentResponse:
         """Return Home Assistant's own apology for not understanding a sentence, in the user's language."""

@@ -40,6 +40,7 @@ from .after_turn import defer_steps
 from .agent import Agent
 from .conversation_turn import ConversationTurn
 from .echo import SpokenAnswer, async_record_spoken_answer, async_take_echoed_answer
+from .gate import async_open_gate
 from .hand_over import PipelineTurn, async_end_hand_overs
 from .live_context import NO_METRICS
 from .local_intents import get_speech
@@ -79,6 +80,7 @@ async def _async_answer_in_order(
     Raises `IdTooLong`, and `WindowBusy` if the wait is longer than the turn timeout.
     """
     received_at = asyncio.get_running_loop().time()
+    gate = await async_open_gate(agent.hass, agent.config, agent.state.gate, user_input)
     if session.conversation_id in agent.state.promises.conversations.values():
         result = await async_end_hand_overs(agent, entity_id, user_input, session)
         if result is not None:
@@ -91,7 +93,7 @@ async def _async_answer_in_order(
         user=user_input.context.user_id,
         owner=speaker.person if speaker.is_known_by_device else None,
     )
-    turn = ConversationTurn(agent, entity_id, str(key), user_input, speaker.for_window(key))
+    turn = ConversationTurn(agent, entity_id, str(key), user_input, speaker.for_window(key), gate)
     if (pipeline_log := find_pipeline_log(session)) is not None:
         return await _async_answer_pipeline(turn, pipeline_log, received_at)
     loop, ends_at = asyncio.get_running_loop(), received_at + agent.config.limits.turn_timeout
@@ -176,6 +178,8 @@ def _decide_route(turn: ConversationTurn, *, is_echo: bool) -> RouteDecision:
     if is_echo:
         return RouteDecision(Route.LOCAL, RouteReason.ECHO)
     turn.dialog.take_last_answer(_find_last_answer(turn.chat_log))
+    if turn.gate.take_reply():
+        return RouteDecision(Route.LOCAL, RouteReason.LOCAL_MATCH)
     return decide_first_route(turn.agent.config.routing, turn.speaker.text)
 
 
@@ -204,6 +208,9 @@ async def _async_build_result(turn: ConversationTurn) -> ConversationResult:
         return await _async_build_failure_result(turn, state.error, state.sent_text)
     # the result is made of the last content, so the sources come after it
     result = conversation.async_get_result_from_chat_log(turn.user_input, log)
+    if (question := await turn.gate.async_find_unasked_question(state.sent_text)) is not None:
+        result.response.async_set_speech(await turn.reply.add_sentence(question))
+    result.continue_conversation |= turn.gate.expect_reply()
     if state.sources:
         await turn.reply.add_sources(state.sources)
     return result
@@ -236,7 +243,7 @@ async def _async_build_failure_result(turn: ConversationTurn, error: Exception, 
     if not spoken.strip() and not turn.reply.is_being_spoken:
         turn.reply.add_answer(phrase)
         return _error_result(turn.user_input, code, phrase)
-    last_message = await turn.reply.add_early_end_reason(phrase)
+    last_message = await turn.reply.add_sentence(phrase)
     result = _error_result(turn.user_input, code, f"{spoken}{format_next_sentence(spoken, phrase)}")
     if turn.reply.has_listener:
         # ACTION_DONE would claim that something was done

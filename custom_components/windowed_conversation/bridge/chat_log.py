@@ -273,16 +273,16 @@ class ChatLogReply:
         self.chat_log.delta_listener = None
         self.is_being_spoken = False
 
-    async def add_early_end_reason(self, why: str) -> str:
-        """Append `why`, a sentence on why the answer ends early, to the streamed text. Return the last message's text.
+    async def add_sentence(self, sentence: str) -> str:
+        """Append a sentence of ours, such as why the answer ends early. Return the text of the last message.
 
         The delta without a role continues the message that was streamed last. If it began a new message, Home Assistant
         would use only that one as the answer when text-to-speech does not stream.
         """
         text = self.text
-        ending: AssistantContentDeltaDict = {"content": format_next_sentence(text, why)}
+        ending: AssistantContentDeltaDict = {"content": format_next_sentence(text, sentence)}
         if not text.strip():
-            text, ending = "", {"role": "assistant", "content": why}
+            text, ending = "", {"role": "assistant", "content": sentence}
 
         async def iter_ending() -> AsyncGenerator[AssistantContentDeltaDict]:
             yield ending

@@ -1,6 +1,6 @@
 """Home Assistant's LLM tools with our own: called so that no error ends a turn, and their schemas, converted once."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from itertools import chain
@@ -62,18 +62,22 @@ class SafeAPIInstance(llm.APIInstance):
 
     The chat log converts Home Assistant's errors in the same way, but only while it waits for the tool. If a tool
     outlived its turn, its error would be logged with its message, which may contain user data. A name without its
-    namespace calls the only tool that it may mean. `on_run` is called after each call.
+    namespace calls the only tool that it may mean. `on_run` is called after each call. `withhold` is called before it,
+    and the call is not carried out if it returns a result.
     """
 
     on_run: Callable[[ToolRun], None] | None = None
+    withhold: Callable[[SafeAPIInstance, llm.ToolInput], Awaitable[llm.ToolResult | None]] | None = None
 
     @override
     async def async_call_tool(self, tool_input: llm.ToolInput) -> llm.ToolResult:
         started_at, offered = time.monotonic(), [tool.name for tool in self.tools]
         name = resolve_tool_name(tool_input.tool_name, offered)
+        tool_input = replace(tool_input, tool_name=name)
         try:
-            result = await super().async_call_tool(replace(tool_input, tool_name=name))
-            return self._mark_foreign(name, result)
+            if self.withhold is not None and (withheld := await self.withhold(self, tool_input)) is not None:
+                return withheld
+            return self._mark_foreign(name, await super().async_call_tool(tool_input))
         except (HomeAssistantError, probatio.Invalid) as err:
             data: dict[str, Any] = {"error": type(err).__name__}
             if text := _describe_refusal(err):
@@ -237,13 +241,14 @@ def _convert_schema(tool: llm.Tool, api: llm.APIInstance, *, read_only: bool) ->
     schema: Schema = probatio.to_openapi(
         tool.parameters, custom_serializer=api.custom_serializer, openapi_version="3.1.0"
     )
-    origin = _unwrap_tool(tool)
+    origin = unwrap_tool(tool)
     if isinstance(origin, llm.IntentTool):
         schema = shorten_intent_schema(schema, _find_implied_domain(api.api.hass, origin))
     return ToolSchema(tool.name, tool.description or "", reduce_schema(schema), read_only)
 
 
-def _unwrap_tool(tool: llm.Tool) -> llm.Tool:
+def unwrap_tool(tool: llm.Tool) -> llm.Tool:
+    """Return a tool without its namespaces."""
     while isinstance(tool, llm.NamespacedTool):
         tool = tool.tool
     return tool

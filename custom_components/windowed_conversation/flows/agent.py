@@ -36,6 +36,7 @@ import probatio
 from .. import const
 from ..agents.agent import AccountData, Agent
 from ..agents.config import (
+    DEFAULT_ASK_BEFORE_OPENING,
     DEFAULT_CAMERAS,
     DEFAULT_COMPACTION,
     DEFAULT_CONTEXT_PLACEMENT,
@@ -354,15 +355,16 @@ def _build_sections(account: Mapping[str, Any], images: FormFields) -> dict[str,
     """Return the fields of the form's section, by its name."""
     scope = build_choice(const.CONF_SCOPE, Scope, DEFAULT_SCOPE)
     record = build_choice(const.CONF_RECORD, const.RecordLevel, DEFAULT_RECORD)
+    gate = build_choice(const.CONF_ASK_BEFORE_OPENING, const.AskMode, DEFAULT_ASK_BEFORE_OPENING)
     if account[const.CONF_PROVIDER] == const.PROVIDER_NONE:
-        return {_ADVANCED_SECTION: scope | record}
+        return {_ADVANCED_SECTION: scope | gate | record}
     placement = build_choice(const.CONF_CONTEXT_PLACEMENT, ContextPlacement, DEFAULT_CONTEXT_PLACEMENT)
     states = switch_field(const.CONF_STATES, default=DEFAULT_STATES)
     turn_timeout = number_field(
         const.CONF_TURN_TIMEOUT, 1, 600, UnitOfTime.SECONDS, default=DEFAULT_LIMITS.turn_timeout
     )
     fields = _build_model_fields(account) | scope | placement | states | images
-    return {_ADVANCED_SECTION: fields | turn_timeout | record}
+    return {_ADVANCED_SECTION: fields | turn_timeout | gate | record}
 
 
 def _build_effort_selector() -> SelectSelector:

@@ -1,0 +1,186 @@
+"""The gate: actions that open the house are withheld until the speaker has said yes.
+
+Withheld actions stand in working memory only, so a restart drops them.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+import time
+
+from homeassistant.auth.models import User
+from homeassistant.auth.permissions.const import POLICY_CONTROL
+from homeassistant.components.conversation import HOME_ASSISTANT_AGENT, ConversationInput
+from homeassistant.core import HomeAssistant
+from homeassistant.helpers import llm
+
+from ..bridge.errors import async_get_done_phrase, async_get_spoken_text
+from ..bridge.openings import Openings, async_find_loose_openings, async_find_tool_openings
+from ..bridge.tools import SafeAPIInstance
+from ..const import AskMode
+from ..memory.bridge.answers import parse_yes_no
+from .config import AgentConfig
+
+# In seconds, how long a yes counts.
+_REPLY_SECONDS = 60.0
+
+_TOOL_NOTE = "Nothing was done. Say exactly what `say` says. If it is a question, a yes is carried out without you."
+
+# Carries out a sentence and returns Home Assistant's answer.
+type CarryOut = Callable[[ConversationInput], Awaitable[str]]
+
+
+@dataclass(slots=True)
+class WithheldAction:
+    """An action that waits for a yes: the calls of a model or, without any, the sentence itself."""
+
+    sentence: ConversationInput
+    openings: Openings = ()
+    calls: list[tuple[SafeAPIInstance, llm.ToolInput]] = field(default_factory=list)
+    # On the monotonic clock.
+    asked_at: float = field(default_factory=time.monotonic)
+    # Whether the speaker was asked, and has not answered yet.
+    is_open: bool = False
+
+    @property
+    def expects_reply(self) -> bool:
+        """Whether a yes would be in time."""
+        return self.is_open and time.monotonic() - self.asked_at <= _REPLY_SECONDS
+
+    def is_asked_of(self, user_input: ConversationInput) -> bool:
+        """Return whether an input is from the same satellite or the same user."""
+        own, place, user = self.sentence, _find_place(user_input), user_input.context.user_id
+        return (place is not None and place == _find_place(own)) or (user is not None and user == own.context.user_id)
+
+
+@dataclass(slots=True)
+class GateState:
+    """The withheld actions of an agent."""
+
+    actions: list[WithheldAction] = field(default_factory=list)
+
+    def find(self, user_input: ConversationInput) -> WithheldAction | None:
+        """Return the newest action whose speaker an input may be of."""
+        oldest = time.monotonic() - _REPLY_SECONDS
+        self.actions = [each for each in self.actions if each.asked_at > oldest]
+        return next((each for each in reversed(self.actions) if each.is_asked_of(user_input)), None)
+
+
+@dataclass(slots=True)
+class Gate:
+    """The gate in one turn."""
+
+    hass: HomeAssistant
+    config: AgentConfig
+    state: GateState
+    user_input: ConversationInput
+    # The user whom Home Assistant knows, if any.
+    user: User | None
+    # The action that the speaker was asked about before, if any.
+    earlier_action: WithheldAction | None
+    # Whether the input answers that question.
+    has_reply: bool = False
+    # The action that this turn asks about.
+    action: WithheldAction | None = None
+
+    @property
+    def is_off(self) -> bool:
+        """Whether nothing is withheld from anybody."""
+        return self.config.ask_before_opening is AskMode.NEVER
+
+    @property
+    def is_trusted(self) -> bool:
+        """Whether the speaker is asked only if everybody is: a user who may control everything."""
+        return self.user is not None and self.user.permissions.access_all_entities(POLICY_CONTROL)
+
+    def take_reply(self) -> bool:
+        """Return whether the input answers the earlier question. Any input closes that question."""
+        if self.earlier_action is None:
+            return False
+        answers = parse_yes_no(self.user_input.text, self.user_input.language) is not None
+        was_open, self.earlier_action.is_open = self.earlier_action.expects_reply, False
+        self.earlier_action = self.earlier_action if was_open else None
+        self.has_reply = was_open and answers
+        return self.has_reply
+
+    async def async_answer_reply(self, carry_out: CarryOut) -> str:
+        """Carry out the action that the speaker has agreed to, and return the answer."""
+        assert self.earlier_action is not None
+        if not parse_yes_no(self.user_input.text, self.user_input.language):
+            return await self._async_get_text("all_right")
+        if self.earlier_action.calls:
+            return await self._async_call(self.earlier_action)
+        # Home Assistant's own agent carries out the commands of timers
+        return await carry_out(replace(self.earlier_action.sentence, agent_id=HOME_ASSISTANT_AGENT))
+
+    async def _async_call(self, earlier: WithheldAction) -> str:
+        results = [await replace(api, withhold=None, on_run=None).async_call_tool(call) for api, call in earlier.calls]
+        if any(result.error for result in results):
+            return await async_get_spoken_text(self.hass, self.user_input.language, "exceptions", "unexpected.message")
+        return await async_get_done_phrase(self.hass, self.user_input.language)
+
+    async def async_withhold(self, openings: Openings) -> str | None:
+        """Return the question or the refusal to say instead of acting, or None if the speaker may do this."""
+        if not openings or self.is_off or (self.is_trusted and self.config.ask_before_opening is AskMode.UNKNOWN):
+            return None
+        if self.user is None and _find_place(self.user_input) is None:
+            return await self._async_get_text("gate_nobody")
+        if self.action is None:
+            self.action = WithheldAction(self.user_input)
+            others = [each for each in self.state.actions if not each.is_asked_of(self.user_input)]
+            self.state.actions = [*others, self.action]
+        self.action.openings = tuple(dict.fromkeys((*self.action.openings, *openings)))
+        return await self._async_build_question(self.action.openings)
+
+    async def async_withhold_loose(self) -> str | None:
+        """Return the text to say instead of asking Home Assistant's own agent, or None if that may be asked."""
+        openings = () if self.is_off else await async_find_loose_openings(self.hass, self.user_input)
+        return await self.async_withhold(openings)
+
+    async def async_withhold_call(self, api: SafeAPIInstance, call: llm.ToolInput) -> llm.ToolResult | None:
+        """Return the result of a call that is not carried out yet, or None if it may be carried out."""
+        openings = () if self.is_off else await async_find_tool_openings(api, call, self.user_input)
+        if (text := await self.async_withhold(openings)) is None:
+            return None
+        if self.action is not None and all(
+            (each.tool_name, each.tool_args) != (call.tool_name, call.tool_args) for _, each in self.action.calls
+        ):
+            self.action.calls.append((api, call))
+        return llm.ToolResult(data={"done": False, "say": text, "note": _TOOL_NOTE})
+
+    async def async_find_unasked_question(self, answer: str) -> str | None:
+        """Return the question with which the answer of a model does not end, or None: a yes counts for that only."""
+        if self.action is None or not self.action.calls:
+            return None
+        question = await self._async_build_question(self.action.openings)
+        return None if answer.rstrip().endswith(question) else question
+
+    def expect_reply(self) -> bool:
+        """Return whether the turn has asked something. The speaker has heard it now, and may answer."""
+        if self.action is not None:
+            self.action.is_open, self.action.asked_at = True, time.monotonic()
+        return self.action is not None
+
+    async def _async_build_question(self, openings: Openings) -> str:
+        kinds, names = {each.kind for each in openings}, [each.name for each in openings]
+        kind = kinds.pop() if len(kinds) == 1 else "open"
+        if names[1:]:
+            both = await self._async_get_text("memory_and")
+            names = [both.format(first=", ".join(names[:-1]), last=names[-1])]
+        return (await self._async_get_text(f"gate_{kind}")).format(names=names[0])
+
+    async def _async_get_text(self, key: str) -> str:
+        return await async_get_spoken_text(self.hass, self.user_input.language, "common", key)
+
+
+async def async_open_gate(
+    hass: HomeAssistant, config: AgentConfig, state: GateState, user_input: ConversationInput
+) -> Gate:
+    """Return the gate for the turn of an input."""
+    user = await hass.auth.async_get_user(user_input.context.user_id or "")
+    if user is not None and user.system_generated:
+        user = None
+    return Gate(hass, config, state, user_input, user, state.find(user_input))
+
+
+def _find_place(user_input: ConversationInput) -> str | None:
+    return user_input.satellite_id or user_input.device_id
