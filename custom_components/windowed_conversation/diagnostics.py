@@ -15,12 +15,12 @@ from .agents.agent import AccountConfigEntry, Agent
 from .agents.store import async_get_store
 from .bridge.account import get_vendor
 from .bridge.turn_report import build_window_figures
-from .const import CONF_API_VERSION, CONF_FORMAT, CONF_PROVIDER
+from .const import CONF_API_VERSION, CONF_FORMAT, CONF_OPENING_CODE, CONF_PROVIDER
 from .turn.model import Model
 from .window import WindowStats
 
-# Fields of `AgentConfig` with text that users enter: a name and a prompt.
-_REDACTED_FIELDS = {CONF_NAME, "instructions"}
+# Fields of `AgentConfig` with text that users enter: a name, a prompt, and a code.
+_REDACTED_FIELDS = {CONF_NAME, "instructions", CONF_OPENING_CODE}
 
 _MAX_SHOWN_CONVERSATIONS = 20
 

@@ -28,6 +28,7 @@ from custom_components.windowed_conversation.const import (
     CONF_IMAGES,
     CONF_MAX_ANSWER_TOKENS,
     CONF_MEMORY,
+    CONF_OPENING_CODE,
     CONF_PROVIDER,
     CONF_RECORD,
     CONF_ROUTING,
@@ -268,6 +269,7 @@ async def test_nine_fields_are_in_sight_and_the_others_in_a_closed_section(
         CONF_IMAGES,
         CONF_TURN_TIMEOUT,
         CONF_ASK_BEFORE_OPENING,
+        CONF_OPENING_CODE,
         CONF_RECORD,
     ]
     assert fields["advanced"].options["collapsed"]
@@ -391,7 +393,7 @@ async def test_agent_without_a_model_has_a_name_a_memory_and_a_scope(
 ) -> None:
     form = await open_agent_form(home, entry_without_model)
 
-    gate = [CONF_ASK_BEFORE_OPENING]
+    gate = [CONF_ASK_BEFORE_OPENING, CONF_OPENING_CODE]
     assert list(get_selectors(form)) == [CONF_NAME, CONF_MEMORY, CONF_SCOPE, *gate, CONF_RECORD]
     await form(name="Grace", scope="device")
     assert get_agent(entry_without_model).config.scope == "device"

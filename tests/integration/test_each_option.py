@@ -13,6 +13,7 @@ from custom_components.windowed_conversation.const import (
     CONF_CONTEXT_TOKENS,
     CONF_DEVICE_OWNERS,
     CONF_FILLER_SENTENCE,
+    CONF_OPENING_CODE,
     CONF_PROVIDER,
     CONF_SCOPE,
     PROVIDER_OPENAI,
@@ -55,6 +56,7 @@ _TEXTS: dict[str, Any] = {
     CONF_DEVICE_OWNERS: [],
     CONF_FILLER_SENTENCE: "Just a second.",
     CONF_CONTEXT_TOKENS: 50_000,
+    CONF_OPENING_CODE: "246813",
 }
 
 

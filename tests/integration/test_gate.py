@@ -1,29 +1,43 @@
-"""Tests of the gate: what opens the house waits for a yes, on each route and for each kind of target."""
+"""Tests of the gate: what opens the house waits for a yes or the code, on each route and for each kind of target."""
 
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import Any, NamedTuple, override
 
 from homeassistant.auth.const import GROUP_ID_READ_ONLY, GROUP_ID_USER
+from homeassistant.components.conversation.chat_log import DATA_CHAT_LOGS
 from homeassistant.components.homeassistant.exposed_entities import async_expose_entity
 from homeassistant.components.intent import async_register_timer_handler
 from homeassistant.components.intent.const import TIMER_DATA
-from homeassistant.const import CONF_LLM_HASS_API
+from homeassistant.const import CONF_LLM_HASS_API, MATCH_ALL
 from homeassistant.core import Context, HomeAssistant, ServiceCall
-from homeassistant.helpers import area_registry as ar, entity_registry as er, intent, llm
+from homeassistant.helpers import area_registry as ar, entity_registry as er, intent, issue_registry as ir, llm
 from homeassistant.setup import async_setup_component
 import probatio
 import pytest
+from pytest_homeassistant_custom_component.common import MockConfigEntry
 
 from custom_components.windowed_conversation.agents import gate
+from custom_components.windowed_conversation.bridge.spoken_code import MASK, hash_code, matches_code
 from custom_components.windowed_conversation.const import (
     CONF_ASK_BEFORE_OPENING,
+    CONF_OPENING_CODE,
+    CONF_PERSISTENCE,
     CONF_PROVIDER,
+    CONF_RECORD,
+    DOMAIN,
     PROVIDER_NONE,
     AskMode,
+    Persistence,
+    RecordLevel,
 )
+from custom_components.windowed_conversation.diagnostics import async_get_config_entry_diagnostics
 from demo.model_server import Answer, ModelServer, call, words
 
+from .agent_forms import open_agent_form, suggested
 from .conftest import SayFn, SetUpFn, get_speech, start, stop, until
+from .more_agents import change_agent
+from .satellite import Ask
 from .states import add_satellite
 
 ENTITIES: dict[str, tuple[str, dict[str, Any]]] = {
@@ -487,6 +501,110 @@ def said(say: SayFn, speakers: dict[str, dict[str, Any]]) -> Callable[..., Corou
 
 
 ASKED = "unlock the side door"
+SPOKEN = ["739251", "7 3 9 2 5 1", "seven three nine two five one", "My code is 73-92-51, please."]
+
+
+@pytest.fixture
+async def coded(set_up: SetUpFn, calls: Services) -> MockConfigEntry:
+    """Return an account whose agent asks for the code, and keeps everything that it can."""
+    return await set_up(
+        **APIS,
+        **{CONF_OPENING_CODE: hash_code(CODE), CONF_RECORD: RecordLevel.FULL},
+        options={CONF_PERSISTENCE: Persistence.ALL},
+    )
+
+
+@pytest.mark.parametrize("spoken", SPOKEN)
+async def test_code_opens_what_waits_for_it(spoken: str, coded: MockConfigEntry, calls: Services, said) -> None:
+    question = await said(ASKED)
+    assert question == f"{QUESTION} Please say the code."
+    assert await said("yes") == "Please say the code."
+    assert calls == []
+
+    await said(spoken)
+
+    assert calls == KINDS[0].done
+
+
+@pytest.mark.parametrize(
+    ("language", "spoken"),
+    [
+        ("de", "sieben drei neun zwei fünf eins"),
+        ("fr", "sept trois neuf deux cinq un"),
+        ("ja", "七三九二五一"),
+        ("nb", "sju tre ni to fem en"),
+        ("uk", "сім три дев’ять два п’ять один"),  # noqa: RUF001 - Cyrillic
+    ],
+)
+async def test_code_is_understood_in_other_languages(
+    language: str, spoken: str, coded: MockConfigEntry, calls: Services, said
+) -> None:
+    await said(ASKED)
+    await said(spoken, language=language)
+
+    assert calls == KINDS[0].done
+
+
+async def test_sentence_with_numbers_after_the_code_is_no_code(coded: MockConfigEntry, calls: Services, said) -> None:
+    await said(ASKED, CODE)
+
+    assert "nothing left" not in await said("tell me at 12:30")
+
+
+async def test_five_wrong_codes_pause_the_gate_and_raise_an_issue(
+    home: HomeAssistant, coded: MockConfigEntry, calls: Services, said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (agent_id,) = coded.subentries
+    wrong = await said(ASKED, "1 2 3 4", "739252", "seven", "0000")
+    paused = [await said("1111"), await said(CODE), await said(ASKED), await said(CODE)]
+    issue = ir.async_get(home).async_get_issue(DOMAIN, f"wrong_codes_{agent_id}")
+    before = [*calls]
+    monkeypatch.setattr(coded.runtime_data.agents[agent_id].state.gate, "paused_until", 0.0)
+    await said(ASKED, CODE)
+
+    assert wrong == "That is not the code. Please say it again."
+    assert paused[0].startswith("There were too many wrong codes.")
+    assert paused[2] == paused[0]
+    assert (before, calls, issue is not None) == ([], KINDS[0].done, True)
+    assert ir.async_get(home).async_get_issue(DOMAIN, f"wrong_codes_{agent_id}") is None
+
+
+def read_files(folder: Path) -> list[bytes]:
+    """Return the content of all files in a folder."""
+    return [path.read_bytes() for path in folder.rglob("*") if path.is_file()]
+
+
+async def test_code_is_in_no_file_request_event_state_or_log(
+    *,
+    home: HomeAssistant,
+    coded: MockConfigEntry,
+    calls: Services,
+    said,
+    store_path: Path,
+    model_server: ModelServer,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    events: list[str] = []
+    home.bus.async_listen(MATCH_ALL, lambda event: events.append(repr(event)))
+    for spoken in SPOKEN:
+        await said(ASKED, spoken)
+        # too late
+        await said(ASKED, "what can you do", spoken)
+    model_server.script(KINDS[0].call, words("Well."))
+    await said(VAGUE, SPOKEN[0], "what did I say before?")
+    own_log = [record.getMessage() for record in caplog.records if record.name.startswith("custom_components")]
+    states = [repr(state.as_dict()) for state in home.states.async_all()]
+    diagnostics = repr(await async_get_config_entry_diagnostics(home, coded))
+    await stop(home, coded)
+    files = await home.async_add_executor_job(read_files, store_path.parent)
+    requests = [str(request.body) for request in model_server.requests]
+    texts = "\n".join([*events, *own_log, *states, *requests, diagnostics, repr(coded.subentries)])
+
+    assert len(calls) == len(SPOKEN) + 1
+    assert any(b"side door" in each for each in files)
+    for spoken in (*SPOKEN, "seven three nine", "73-92"):
+        assert spoken not in texts
+        assert not any(spoken.encode() in each for each in files)
 
 
 async def test_sentence_trigger_of_the_user_is_not_gated(
@@ -500,3 +618,40 @@ async def test_sentence_trigger_of_the_user_is_not_gated(
     await said("let me in")
 
     assert calls == KINDS[0].done
+
+
+async def test_form_stores_a_code_as_a_hash_and_never_shows_it(home: HomeAssistant, set_up: SetUpFn) -> None:
+    entry = await set_up()
+    form = await open_agent_form(home, entry)
+    entered = {"name": "Ada", "model": "scripted"}
+    wrong = await form(**entered, **{CONF_OPENING_CODE: "12ab"})
+    await form(**entered, **{CONF_OPENING_CODE: CODE})
+    (subentry,) = entry.subentries.values()
+    stored = subentry.data[CONF_OPENING_CODE]
+    again = await open_agent_form(home, entry)
+    shown = suggested(again).get(CONF_OPENING_CODE)
+    await again(**entered, **{CONF_OPENING_CODE: MASK})
+    kept = next(iter(entry.subentries.values())).data[CONF_OPENING_CODE]
+    removal = await open_agent_form(home, entry)
+    await removal(**entered)
+
+    assert wrong["errors"] == {"base": "code_invalid"}
+    assert CODE not in stored
+    assert matches_code(CODE, stored)
+    assert (kept, shown) == (stored, MASK)
+    assert CONF_OPENING_CODE not in next(iter(entry.subentries.values())).data
+
+
+async def test_code_said_to_a_satellite_is_in_no_chat_log(
+    home: HomeAssistant, entry: MockConfigEntry, calls: Services, ask: Ask
+) -> None:
+    await change_agent(home, entry, **{CONF_OPENING_CODE: hash_code(CODE)})
+
+    question = await ask(ASKED)
+    await ask(CODE)
+
+    logs = [repr(content) for log in home.data[DATA_CHAT_LOGS].values() for content in log.content]
+    assert question == f"{QUESTION} Please say the code."
+    assert calls == KINDS[0].done
+    assert any(MASK in each for each in logs)
+    assert not any(CODE in each for each in logs)

@@ -102,7 +102,7 @@ def forget(access: MemoryAccess, forgotten_rows: list[LostRows]) -> ForgetCallba
 
 
 # The options of an agent that asks nobody.
-_NO_GATE = SimpleNamespace(ask_before_opening=AskMode.NEVER)
+_NO_GATE = SimpleNamespace(ask_before_opening=AskMode.NEVER, opening_code="")
 
 
 @pytest.fixture
@@ -125,7 +125,7 @@ def say(home: HomeAssistant, access: MemoryAccess, forget: ForgetCallback, last_
         dialog.take_last_answer()
         answers = MemoryAnswerer(home, access, speaker, forget, dialog)
         with async_get_chat_session(home) as session, async_get_chat_log(home, session, given) as log:
-            gate = await async_open_gate(home, cast("Any", _NO_GATE), GateState(), given)
+            gate = await async_open_gate(home, AGENT, cast("Any", _NO_GATE), GateState(), given)
             local = LocalAnswerer(home, given, log, gate, can_ask_model=True, model_has_tools=False, memory=answers)
             answer = await local.answer_input(Situation())
             return answer if isinstance(answer, RouteReason) else (local.answer_text, answer())

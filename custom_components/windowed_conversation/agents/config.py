@@ -93,6 +93,8 @@ class AgentConfig:
     # Whether the model may look through exposed cameras.
     cameras: bool
     ask_before_opening: AskMode
+    # The hash of the code that is asked for instead of a yes, or an empty text.
+    opening_code: str
 
     @classmethod
     def from_entry(cls, entry: ConfigEntry, subentry: ConfigSubentry) -> Self:
@@ -127,6 +129,7 @@ class AgentConfig:
             images=bool(data.get(const.CONF_IMAGES, False)),
             cameras=bool(data.get(const.CONF_CAMERAS, DEFAULT_CAMERAS)),
             ask_before_opening=AskMode(data.get(const.CONF_ASK_BEFORE_OPENING, DEFAULT_ASK_BEFORE_OPENING)),
+            opening_code=str(data.get(const.CONF_OPENING_CODE, "")),
         )
 
 

@@ -1,4 +1,4 @@
-"""The gate: actions that open the house are withheld until the speaker has said yes.
+"""The gate: actions that open the house are withheld until the speaker has said yes, or the code.
 
 Withheld actions stand in working memory only, so a restart drops them.
 """
@@ -15,13 +15,18 @@ from homeassistant.helpers import llm
 
 from ..bridge.errors import async_get_done_phrase, async_get_spoken_text
 from ..bridge.openings import Openings, async_find_loose_openings, async_find_tool_openings
+from ..bridge.spoken_code import MASK, find_digits, matches_code
 from ..bridge.tools import SafeAPIInstance
 from ..const import AskMode
 from ..memory.bridge.answers import parse_yes_no
 from .config import AgentConfig
+from .issues import Issue, async_update_issue
 
-# In seconds, how long a yes counts.
+# In seconds, how long a yes counts, and how long digits are taken for a code that comes too late.
 _REPLY_SECONDS = 60.0
+_CODE_SECONDS = 300.0
+_PAUSE_SECONDS = 300.0
+_MAX_WRONG_CODES = 5
 
 _TOOL_NOTE = "Nothing was done. Say exactly what `say` says. If it is a question, a yes is carried out without you."
 
@@ -43,7 +48,7 @@ class WithheldAction:
 
     @property
     def expects_reply(self) -> bool:
-        """Whether a yes would be in time."""
+        """Whether a yes or a code would be in time."""
         return self.is_open and time.monotonic() - self.asked_at <= _REPLY_SECONDS
 
     def is_asked_of(self, user_input: ConversationInput) -> bool:
@@ -54,22 +59,25 @@ class WithheldAction:
 
 @dataclass(slots=True)
 class GateState:
-    """The withheld actions of an agent."""
+    """The withheld actions of an agent, and the number of wrong codes since the last right one."""
 
     actions: list[WithheldAction] = field(default_factory=list)
+    wrong_codes: int = 0
+    paused_until: float = 0.0
 
     def find(self, user_input: ConversationInput) -> WithheldAction | None:
         """Return the newest action whose speaker an input may be of."""
-        oldest = time.monotonic() - _REPLY_SECONDS
+        oldest = time.monotonic() - _CODE_SECONDS
         self.actions = [each for each in self.actions if each.asked_at > oldest]
         return next((each for each in reversed(self.actions) if each.is_asked_of(user_input)), None)
 
 
 @dataclass(slots=True)
 class Gate:
-    """The gate in one turn."""
+    """The gate in one turn. In `user_input`, a spoken code is masked."""
 
     hass: HomeAssistant
+    agent_id: str
     config: AgentConfig
     state: GateState
     user_input: ConversationInput
@@ -77,6 +85,8 @@ class Gate:
     user: User | None
     # The action that the speaker was asked about before, if any.
     earlier_action: WithheldAction | None
+    # The digits of the spoken code, or an empty text.
+    digits: str
     # Whether the input answers that question.
     has_reply: bool = False
     # The action that this turn asks about.
@@ -99,18 +109,38 @@ class Gate:
         answers = parse_yes_no(self.user_input.text, self.user_input.language) is not None
         was_open, self.earlier_action.is_open = self.earlier_action.expects_reply, False
         self.earlier_action = self.earlier_action if was_open else None
-        self.has_reply = was_open and answers
+        self.has_reply = bool(self.digits) or (was_open and answers)
         return self.has_reply
 
     async def async_answer_reply(self, carry_out: CarryOut) -> str:
         """Carry out the action that the speaker has agreed to, and return the answer."""
-        assert self.earlier_action is not None
-        if not parse_yes_no(self.user_input.text, self.user_input.language):
-            return await self._async_get_text("all_right")
+        if self.earlier_action is None:
+            return await self._async_get_text("gate_too_late")
+        if (objection := await self._async_find_objection(self.earlier_action)) is not None:
+            return objection
         if self.earlier_action.calls:
             return await self._async_call(self.earlier_action)
         # Home Assistant's own agent carries out the commands of timers
         return await carry_out(replace(self.earlier_action.sentence, agent_id=HOME_ASSISTANT_AGENT))
+
+    async def _async_find_objection(self, earlier: WithheldAction) -> str | None:
+        """Return the answer to a reply that is neither the code nor, without a code, a yes."""
+        if not self.digits:
+            if not parse_yes_no(self.user_input.text, self.user_input.language):
+                return await self._async_get_text("all_right")
+            return await self._async_ask_again(earlier, "gate_say_code") if self.config.opening_code else None
+        if self._is_paused:
+            return await self._async_get_text("gate_paused")
+        if not await self.hass.async_add_executor_job(matches_code, self.digits, self.config.opening_code):
+            return await self._async_count_wrong_code(earlier)
+        self.state.wrong_codes = 0
+        self.state.actions.remove(earlier)
+        async_update_issue(self.hass, Issue.WRONG_CODES, self.agent_id, None)
+        return None
+
+    @property
+    def _is_paused(self) -> bool:
+        return bool(self.config.opening_code) and time.monotonic() < self.state.paused_until
 
     async def _async_call(self, earlier: WithheldAction) -> str:
         results = [await replace(api, withhold=None, on_run=None).async_call_tool(call) for api, call in earlier.calls]
@@ -118,12 +148,26 @@ class Gate:
             return await async_get_spoken_text(self.hass, self.user_input.language, "exceptions", "unexpected.message")
         return await async_get_done_phrase(self.hass, self.user_input.language)
 
+    async def _async_count_wrong_code(self, earlier: WithheldAction) -> str:
+        self.state.wrong_codes += 1
+        if self.state.wrong_codes < _MAX_WRONG_CODES:
+            return await self._async_ask_again(earlier, "gate_wrong_code")
+        self.state.wrong_codes, self.state.paused_until = 0, time.monotonic() + _PAUSE_SECONDS
+        async_update_issue(self.hass, Issue.WRONG_CODES, self.agent_id, {"agent": self.config.name})
+        return await self._async_get_text("gate_paused")
+
+    async def _async_ask_again(self, earlier: WithheldAction, key: str) -> str:
+        self.action = earlier
+        return await self._async_get_text(key)
+
     async def async_withhold(self, openings: Openings) -> str | None:
         """Return the question or the refusal to say instead of acting, or None if the speaker may do this."""
         if not openings or self.is_off or (self.is_trusted and self.config.ask_before_opening is AskMode.UNKNOWN):
             return None
         if self.user is None and _find_place(self.user_input) is None:
             return await self._async_get_text("gate_nobody")
+        if self._is_paused:
+            return await self._async_get_text("gate_paused")
         if self.action is None:
             self.action = WithheldAction(self.user_input)
             others = [each for each in self.state.actions if not each.is_asked_of(self.user_input)]
@@ -166,20 +210,26 @@ class Gate:
         if names[1:]:
             both = await self._async_get_text("memory_and")
             names = [both.format(first=", ".join(names[:-1]), last=names[-1])]
-        return (await self._async_get_text(f"gate_{kind}")).format(names=names[0])
+        question = (await self._async_get_text(f"gate_{kind}")).format(names=names[0])
+        return f"{question} {await self._async_get_text('gate_say_code')}" if self.config.opening_code else question
 
     async def _async_get_text(self, key: str) -> str:
         return await async_get_spoken_text(self.hass, self.user_input.language, "common", key)
 
 
 async def async_open_gate(
-    hass: HomeAssistant, config: AgentConfig, state: GateState, user_input: ConversationInput
+    hass: HomeAssistant, agent_id: str, config: AgentConfig, state: GateState, user_input: ConversationInput
 ) -> Gate:
     """Return the gate for the turn of an input."""
+    earlier, digits = state.find(user_input), ""
+    if earlier is not None and config.opening_code:
+        text, language, is_expected = user_input.text, user_input.language, earlier.expects_reply
+        digits = await hass.async_add_executor_job(find_digits, text, language, is_expected)
     user = await hass.auth.async_get_user(user_input.context.user_id or "")
     if user is not None and user.system_generated:
         user = None
-    return Gate(hass, config, state, user_input, user, state.find(user_input))
+    user_input = replace(user_input, text=MASK) if digits else user_input
+    return Gate(hass, agent_id, config, state, user_input, user, earlier, digits)
 
 
 def _find_place(user_input: ConversationInput) -> str | None:

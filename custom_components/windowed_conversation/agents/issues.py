@@ -39,6 +39,7 @@ class Issue(StrEnum):
     MEMORY_READ_ONLY = "memory_read_only"
     TEXTS_DAMAGED = "texts_damaged"
     SERVER_AWAY = "server_away"
+    WRONG_CODES = "wrong_codes"
 
 
 # The issues that have a repair flow.

@@ -368,7 +368,7 @@ class LocalAnswerer:
         return partial(convert_contents, self._hass, self._chat_log.content[before:] if self._is_recorded else ())
 
     async def _answer_gate(self) -> IntentResponse | None:
-        """Return the answer to a yes, after carrying out the action that waited for it."""
+        """Return the answer to a yes or a code, after carrying out the action that waited for it."""
         if not self._gate.has_reply:
             return None
         return self._build_question(await self._gate.async_answer_reply(self._carry_out))

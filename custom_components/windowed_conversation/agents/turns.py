@@ -19,6 +19,7 @@ from ..bridge.chat_log import (
     async_open_session,
     find_pipeline_exchanges,
     find_pipeline_log,
+    replace_input_text,
 )
 from ..bridge.errors import async_get_error_phrase, describe_error, format_next_sentence, get_error_key, log_fault
 from ..bridge.persons import async_find_speaker, async_get_device_owners
@@ -80,7 +81,8 @@ async def _async_answer_in_order(
     Raises `IdTooLong`, and `WindowBusy` if the wait is longer than the turn timeout.
     """
     received_at = asyncio.get_running_loop().time()
-    gate = await async_open_gate(agent.hass, agent.config, agent.state.gate, user_input)
+    gate = await async_open_gate(agent.hass, agent.id, agent.config, agent.state.gate, user_input)
+    user_input = gate.user_input
     if session.conversation_id in agent.state.promises.conversations.values():
         result = await async_end_hand_overs(agent, entity_id, user_input, session)
         if result is not None:
@@ -95,6 +97,7 @@ async def _async_answer_in_order(
     )
     turn = ConversationTurn(agent, entity_id, str(key), user_input, speaker.for_window(key), gate)
     if (pipeline_log := find_pipeline_log(session)) is not None:
+        replace_input_text(pipeline_log, user_input.text)
         return await _async_answer_pipeline(turn, pipeline_log, received_at)
     loop, ends_at = asyncio.get_running_loop(), received_at + agent.config.limits.turn_timeout
     while True:

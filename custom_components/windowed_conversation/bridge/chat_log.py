@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, aclosing
 from copy import copy
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from inspect import signature
 from typing import Any
 
@@ -143,6 +143,13 @@ def find_pipeline_log(session: ChatSession) -> ChatLog | None:
     if chat_log is None or chat_log.delta_listener is None or chat_log.conversation_id != session.conversation_id:
         return None
     return chat_log
+
+
+def replace_input_text(chat_log: ChatLog, text: str) -> None:
+    """Replace the text of the input that a chat log waits to have answered, if it differs."""
+    newest = chat_log.content[-1]
+    if isinstance(newest, UserContent) and newest.content != text:
+        chat_log.content[-1] = replace(newest, content=text)
 
 
 def copy_chat_log(chat_log: ChatLog) -> ChatLog:

@@ -30,6 +30,9 @@ from homeassistant.helpers.selector import (
     SelectSelectorConfig,
     SelectSelectorMode,
     TemplateSelector,
+    TextSelector,
+    TextSelectorConfig,
+    TextSelectorType,
 )
 import probatio
 
@@ -55,6 +58,7 @@ from ..agents.config import (
 from ..agents.conversation_turn import async_weigh_request
 from ..bridge.account import can_search, can_shorten, get_vendor
 from ..bridge.errors import async_get_spoken_text, format_count
+from ..bridge.spoken_code import MASK, hash_code, is_code
 from ..providers import DEFAULT_SETTINGS, SELECTABLE_EFFORTS, UNKNOWN_MODEL, ListedModel, Vendor, find_profile
 from ..turn.context import ContextPlacement
 from ..turn.errors import TurnError
@@ -163,6 +167,8 @@ class AgentFlow(ConfigSubentryFlow):
         data = {CONF_NAME: subentry.title, CONF_PROMPT: llm.DEFAULT_INSTRUCTIONS_PROMPT, **subentry.data}
         if CONF_MODEL in data:
             data[get_model_field(self._get_entry().data)] = data.pop(CONF_MODEL)
+        if const.CONF_OPENING_CODE in data:
+            data[const.CONF_OPENING_CODE] = MASK
         # the form would refuse its own suggestion if it included an API that does not exist any more
         there = {api.id for api in self._list_apis()}
         data[CONF_LLM_HASS_API] = [api for api in data.get(CONF_LLM_HASS_API, ()) if api in there]
@@ -183,6 +189,9 @@ class AgentFlow(ConfigSubentryFlow):
         field = get_model_field(self._get_entry().data)
         if self._has_model and not user_input[field].strip():
             errors[field] = "model_missing"
+        code = user_input.get(_ADVANCED_SECTION, {}).get(const.CONF_OPENING_CODE, "")
+        if code not in ("", MASK) and not is_code(code):
+            errors["base"] = "code_invalid"
         return errors
 
     def _warn_of_changing_instructions(self, data: Mapping[str, Any]) -> dict[str, str]:
@@ -196,6 +205,7 @@ class AgentFlow(ConfigSubentryFlow):
     async def _async_store_agent(self, user_input: dict[str, Any]) -> SubentryFlowResult:
         data = flatten_sections(user_input, (_ADVANCED_SECTION,))
         entered = data.pop(CONF_NAME, "")
+        data |= await self._async_hash_code(data.pop(const.CONF_OPENING_CODE, ""))
         if self._has_model:
             data |= pop_model_names(self._get_entry().data, data)
             data |= await self._async_find_images(data)
@@ -206,6 +216,14 @@ class AgentFlow(ConfigSubentryFlow):
         # the account's update listener applies the change
         entry, subentry = self._get_entry(), self._get_reconfigure_subentry()
         return self.async_update_and_abort(entry, subentry, title=entered.strip(), data=data)
+
+    async def _async_hash_code(self, entered: str) -> dict[str, str]:
+        """Return the spoken code as it is stored: the entered one, or the one that was set before and stays."""
+        if entered == MASK:
+            return {const.CONF_OPENING_CODE: self._get_reconfigure_subentry().data[const.CONF_OPENING_CODE]}
+        if not entered:
+            return {}
+        return {const.CONF_OPENING_CODE: await self.hass.async_add_executor_job(hash_code, entered)}
 
     async def _async_reads_images(self, model: str) -> bool | None:
         entry = self._get_entry()
@@ -355,7 +373,10 @@ def _build_sections(account: Mapping[str, Any], images: FormFields) -> dict[str,
     """Return the fields of the form's section, by its name."""
     scope = build_choice(const.CONF_SCOPE, Scope, DEFAULT_SCOPE)
     record = build_choice(const.CONF_RECORD, const.RecordLevel, DEFAULT_RECORD)
-    gate = build_choice(const.CONF_ASK_BEFORE_OPENING, const.AskMode, DEFAULT_ASK_BEFORE_OPENING)
+    gate = {
+        **build_choice(const.CONF_ASK_BEFORE_OPENING, const.AskMode, DEFAULT_ASK_BEFORE_OPENING),
+        probatio.Optional(const.CONF_OPENING_CODE): TextSelector(TextSelectorConfig(type=TextSelectorType.PASSWORD)),
+    }
     if account[const.CONF_PROVIDER] == const.PROVIDER_NONE:
         return {_ADVANCED_SECTION: scope | gate | record}
     placement = build_choice(const.CONF_CONTEXT_PLACEMENT, ContextPlacement, DEFAULT_CONTEXT_PLACEMENT)
