@@ -9,7 +9,7 @@ from homeassistant.components.conversation.chat_log import DATA_CHAT_LOGS
 from homeassistant.components.homeassistant.exposed_entities import async_expose_entity
 from homeassistant.components.intent import async_register_timer_handler
 from homeassistant.components.intent.const import TIMER_DATA
-from homeassistant.const import CONF_LLM_HASS_API, MATCH_ALL
+from homeassistant.const import CONF_LLM_HASS_API, CONF_URL, MATCH_ALL
 from homeassistant.core import Context, HomeAssistant, ServiceCall
 from homeassistant.helpers import area_registry as ar, entity_registry as er, intent, issue_registry as ir, llm
 from homeassistant.setup import async_setup_component
@@ -447,6 +447,18 @@ async def test_yes_to_another_question_of_the_model_opens_nothing_unheard(
     assert answer.endswith(f"Do you like music?\n\n{QUESTION}")
 
 
+async def test_yes_is_no_question_for_a_model_that_answers_everything(
+    *, calls: Services, set_up: SetUpFn, say: SayFn, speakers, acts: dict[str, Act], model_server: ModelServer
+) -> None:
+    await set_up(routing="model_only")
+    await acts["model"](KINDS[0], speakers["satellite"])
+    model_server.log.clear()
+
+    await say("yes", None, **speakers["satellite"])
+
+    assert (calls, model_server.requests) == (KINDS[0].done, [])
+
+
 DELAYED = "unlock the side door in 1 second"
 
 
@@ -487,6 +499,20 @@ async def test_loose_match_without_a_model_is_asked_about(
 
     assert (answer.startswith("Shall I "), before) == (True, [])
     assert KINDS[0].done[0] in calls
+
+
+async def test_last_fallback_is_asked_about_what_it_would_open(
+    calls: Services, set_up: SetUpFn, say: SayFn, speakers
+) -> None:
+    await set_up(account={CONF_URL: "http://127.0.0.1:9/v1"})
+
+    await say("lock the sidedoor please", "mine", **speakers["satellite"])
+    question = get_speech(await say("and unlock it", "mine", **speakers["satellite"]))
+    before = [*calls]
+    await say("yes", "mine", **speakers["satellite"])
+
+    assert question == QUESTION
+    assert (before, calls) == ([("lock.lock", "lock.side_door")], [("lock.lock", "lock.side_door"), *KINDS[0].done])
 
 
 @pytest.fixture

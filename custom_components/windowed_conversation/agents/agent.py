@@ -269,7 +269,7 @@ class EntityAgent:
         """Return the agent's answer to the input. Raises `ProviderError` if there is no answer."""
         conversation_id = f"{self._user_input.conversation_id}-{self.agent_id}"
         is_home_assistant = self.agent_id == HOME_ASSISTANT_AGENT
-        if is_home_assistant and (text := await self._gate.async_withhold_loose()) is not None:
+        if is_home_assistant and (text := await self._gate.async_withhold_loose(conversation_id)) is not None:
             return text
         try:
             response = await async_ask_agent(self._hass, self._user_input, self.agent_id, conversation_id)

@@ -160,7 +160,7 @@ class Gate:
         self.action = earlier
         return await self._async_get_text(key)
 
-    async def async_withhold(self, openings: Openings) -> str | None:
+    async def async_withhold(self, openings: Openings, sentence: ConversationInput | None = None) -> str | None:
         """Return the question or the refusal to say instead of acting, or None if the speaker may do this."""
         if not openings or self.is_off or (self.is_trusted and self.config.ask_before_opening is AskMode.UNKNOWN):
             return None
@@ -169,16 +169,20 @@ class Gate:
         if self._is_paused:
             return await self._async_get_text("gate_paused")
         if self.action is None:
-            self.action = WithheldAction(self.user_input)
+            self.action = WithheldAction(sentence or self.user_input)
             others = [each for each in self.state.actions if not each.is_asked_of(self.user_input)]
             self.state.actions = [*others, self.action]
         self.action.openings = tuple(dict.fromkeys((*self.action.openings, *openings)))
         return await self._async_build_question(self.action.openings)
 
-    async def async_withhold_loose(self) -> str | None:
-        """Return the text to say instead of asking Home Assistant's own agent, or None if that may be asked."""
-        openings = () if self.is_off else await async_find_loose_openings(self.hass, self.user_input)
-        return await self.async_withhold(openings)
+    async def async_withhold_loose(self, conversation_id: str) -> str | None:
+        """Return the text to say instead of asking Home Assistant's own agent, or None if that may be asked.
+
+        The agent knows from its conversation what "it" is.
+        """
+        sentence = replace(self.user_input, conversation_id=conversation_id)
+        openings = () if self.is_off else await async_find_loose_openings(self.hass, sentence)
+        return await self.async_withhold(openings, sentence)
 
     async def async_withhold_call(self, api: SafeAPIInstance, call: llm.ToolInput) -> llm.ToolResult | None:
         """Return the result of a call that is not carried out yet, or None if it may be carried out."""

@@ -435,14 +435,16 @@ class LocalAnswerer:
         )
 
     async def _answer_loosely(self) -> IntentResponse:
-        if (text := await self._gate.async_withhold_loose()) is not None:
+        if (text := await self._gate.async_withhold_loose(self._chat_log.conversation_id)) is not None:
             return self._build_question(text)
         return await self._ask_default_agent(self._user_input)
 
     async def _ask_default_agent(self, user_input: ConversationInput) -> IntentResponse:
         """Return the answer of Home Assistant's own agent, which also matches loosely and apologizes if it fails."""
-        own_agent = conversation.HOME_ASSISTANT_AGENT
-        return await async_ask_agent(self._hass, user_input, own_agent, self._chat_log.conversation_id)
+        own_agent, conversation_id = conversation.HOME_ASSISTANT_AGENT, user_input.conversation_id
+        return await async_ask_agent(
+            self._hass, user_input, own_agent, conversation_id or self._chat_log.conversation_id
+        )
 
     async def _build_apology(self) -> IntentResponse:
         """Return Home Assistant's own apology for not understanding a sentence, in the user's language."""
