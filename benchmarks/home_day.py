@@ -153,8 +153,8 @@ class SimulatedDay:
         self._measured_entities = [thing for thing in self.entities if not thing.kind.states]
         self.sentences = tuple(self._iter_sentences(talk))[:sentences]
 
-    def iter_second_day(self) -> Iterator[Sentence]:
-        """Yield the questions of the second day.
+    def iter_second_day(self, *, is_bright: bool = False) -> Iterator[Sentence]:
+        """Yield the questions of the second day, or of a bright one, on which all blinds are open.
 
         The last one in each conversation repeats the previous question for a single area.
         """
@@ -162,7 +162,11 @@ class SimulatedDay:
         for number in range(_SECOND_DAY_CONVERSATIONS):
             area, where = chance.choice(self.satellite_areas), chance.choice(self.areas)
             asked = {
-                "unusual": ("is everything closed and off?", self.entities),
+                **(
+                    {"doors": ("are all doors closed?", self._find_by_kind("door"))}
+                    if is_bright
+                    else {"unusual": ("is everything closed and off?", self.entities)}
+                ),
                 "windows": ("which windows are open?", self._find_by_kind("window")),
                 "lights": ("did anyone leave a light on?", self._find_by_domain("light")),
                 "lights in area": (f"and in the {where}?", self._find_by_domain("light", where)),
@@ -174,6 +178,10 @@ class SimulatedDay:
         """Return the ids of the entities that are not in their usual state on the second day."""
         ordinary = [thing.entity_id for thing in self.entities if thing.kind.states]
         return set(Random(_RANDOM_SEED + 2).sample(ordinary, max(1, round(_UNUSUAL_SHARE * len(ordinary)))))
+
+    def find_blind_ids(self) -> set[str]:
+        """Return the ids of the blinds, which are covers without a device class."""
+        return {thing.entity_id for thing in self._find_by_domain("cover")}
 
     def _find_by_kind(self, name: str) -> tuple[HomeEntity, ...]:
         return tuple(thing for thing in self.entities if thing.kind.name == name)

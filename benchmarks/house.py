@@ -8,7 +8,7 @@ from homeassistant.core import Event, EventStateChangedData, HomeAssistant, Serv
 from homeassistant.helpers import area_registry as ar, device_registry as dr, entity_registry as er
 
 from benchmarks.home_day import HomeEntity, Sentence, SimulatedDay
-from custom_components.windowed_conversation.home.core.state_text import state_text
+from custom_components.windowed_conversation.home.core.state_text import entity_kind, state_text
 from demo.model_server import HomeHistory
 
 _NUMBER_PATTERN = re.compile(r"-?\d+(?:\.\d+)?")
@@ -16,7 +16,7 @@ _ANSWER_PATTERN = re.compile(r"The .+? is (?P<state>.+?)\.?$")
 # The right answer to a question about several entities if no entity matches.
 _EMPTY_ANSWER_BY_KIND = {
     **dict.fromkeys(("lights", "lights in area"), "Nothing is on."),
-    "windows": "Nothing is open.",
+    **dict.fromkeys(("doors", "windows"), "Nothing is open."),
     "unusual": "Everything is closed and off.",
 }
 # The maximum difference between a spoken number and the measured one, by unit.
@@ -30,6 +30,7 @@ class DayHouse:
         self._hass = hass
         self._entity_by_id = {thing.entity_id: thing for thing in day.entities}
         self._unusual_ids = day.choose_unusual_ids()
+        self._blind_ids = day.find_blind_ids()
         self._device_id_by_area: dict[str, str] = {}
         self.history = HomeHistory()
 
@@ -65,12 +66,12 @@ class DayHouse:
         for thing in self._entity_by_id.values():
             self._record_state(self.get_state(thing))
 
-    def start_second_day(self) -> None:
-        """Register all states again, with a few of them not as usual."""
+    def start_second_day(self, *, is_bright: bool = False) -> None:
+        """Register all states again, with a few of them not as usual, and on a bright day all blinds open."""
         for entity_id in self._entity_by_id:
             self._hass.states.async_remove(entity_id)
         self.start_day()
-        for entity_id in self._unusual_ids:
+        for entity_id in self._unusual_ids | (self._blind_ids if is_bright else set()):
             self.set_state(entity_id, self._entity_by_id[entity_id].kind.states[1])
 
     def set_state(self, entity_id: str, state: str) -> None:
@@ -116,7 +117,8 @@ class DayHouse:
             self._record_state(state)
 
     def _record_state(self, state: State) -> None:
-        self.history.note(state.name, state_text(state.domain, state.state, state.attributes, "°C"))
+        text = state_text(state.domain, state.state, state.attributes, "°C")
+        self.history.note(state.name, text, entity_kind(state.domain, state.attributes.get("device_class")))
 
 
 def _matches_state(said: str, thing: HomeEntity, state: str) -> bool:

@@ -2,16 +2,17 @@
 
 `states_once`: only the newest user message lists states or quotes memory, and not even that one if the system prompt
 lists states. `states_current`: in a request that ends with a user message, each listed state is the current one.
-`states_rest`: the states that such a request gives for the rest are true of every entity that it neither lists nor
-counts.
+`states_rest`: each entity that such a request does not list is in the state that it gives for the rest of this kind, or
+is counted; one that is in another state than others of its kind is counted by kind and state.
 
 The last two need a `HomeHistory`.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from .conversation import Turn
-from .home_states import parse_listed_home
+from .home_states import ListedHome, parse_listed_home
 from .violations import Violation
 
 
@@ -20,10 +21,11 @@ class HomeHistory:
 
     def __init__(self) -> None:
         self._state_by_name: dict[str, str] = {}
+        self._kind_by_name: dict[str, str] = {}
 
-    def note(self, name: str, state: str) -> None:
+    def note(self, name: str, state: str, kind: str) -> None:
         """Record an entity's new state; an empty state means that the entity was removed."""
-        self._state_by_name[name] = state
+        self._state_by_name[name], self._kind_by_name[name] = state, kind
         if not state:
             del self._state_by_name[name]
 
@@ -34,10 +36,22 @@ class HomeHistory:
         home = parse_listed_home(turns)
         if any(self._state_by_name.get(name) != state for name, state in home.state_by_name.items()):
             yield Violation("states_current", "states", "a listed state is not so")
-        left = [state for name, state in self._state_by_name.items() if name not in home.state_by_name]
-        unsaid = [state for state in left if state.partition(" ")[0] not in home.rest_states]
-        if home.is_listed and len(unsaid) > sum(home.count_by_label.values()):
+        if home.is_listed and not self._is_rest_true(home):
             yield Violation("states_rest", "states", "what is said of the rest is not true of all")
+
+    def _is_rest_true(self, home: ListedHome) -> bool:
+        uncovered = [
+            (self._kind_by_name[name], state.partition(" ")[0])
+            for name, state in self._state_by_name.items()
+            if name not in home.state_by_name
+        ]
+        rest = home.rest_states_by_kind
+        uncovered = [(kind, state) for kind, state in uncovered if state not in rest.get(kind, ())]
+        unusual = Counter(f"{kind} {state}" for kind, state in uncovered if kind in rest)
+        counted = sum(home.count_by_label.values())
+        return len(uncovered) <= counted and all(
+            number <= home.count_by_label.get(label, 0) for label, number in unusual.items()
+        )
 
 
 def find_home_violations(turns: Sequence[Turn], history: HomeHistory | None) -> Iterator[Violation]:

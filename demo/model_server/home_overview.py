@@ -39,7 +39,7 @@ class OverviewEntity:
 
     def is_of_kind(self, kind: str) -> bool:
         """Return whether the entity is of this kind, according to its domain or its name."""
-        return kind in (self.domain, *self.name.lower().split())
+        return kind.replace(" ", "_") in (self.domain, *self.name.lower().split())
 
 
 def find_entities(turns: Iterable[Turn]) -> list[OverviewEntity]:

@@ -59,14 +59,11 @@ def _find_known_state(name: str, asked: str | None, conversation: Conversation) 
     home = parse_listed_home(conversation.turns)
     state = home.find_state(name)
     usual = _USUAL_STATE_BY_ASKED.get((asked or "").lower())
-    if state is None and usual is not None and usual in home.rest_states and name.lower() in _find_names(conversation):
-        kinds = [kind for kind in (*_DOMAIN_BY_KIND, None) if kind is None or kind in name.lower()]
-        return None if home.can_be_unlisted(kinds[0], _UNUSUAL_STATES) else usual
-    return state
-
-
-def _find_names(conversation: Conversation) -> set[str]:
-    return {thing.name.lower() for thing in find_entities(conversation.turns)}
+    thing = next((each for each in find_entities(conversation.turns) if each.name.lower() == name.lower()), None)
+    if state is not None or usual is None or thing is None:
+        return state
+    kinds = [kind for kind, states in home.rest_states_by_kind.items() if thing.is_of_kind(kind) and usual in states]
+    return usual if kinds and not home.can_be_unlisted(kinds[0], _UNUSUAL_STATES) else None
 
 
 def _answer_measurement(match: re.Match[str], conversation: Conversation) -> Answer:

@@ -1,9 +1,11 @@
 """The states of the home in the newest message of a request, and those in the results of look-ups.
 
-[CONTEXT: time: ...; states: Kitchen: Lamp=on 60%, Door=open (changed) | not listed: 3 light on | rest off, closed]
+[CONTEXT: time: ...; states: Kitchen: Lamp=on 60%, Door=open (changed) | not listed: 3 light on | rest light/tv off]
 
 An agent may write the list into the system prompt instead, below "## States". Results of "get_states" have the same
 form. The entities, with their domains and areas, are in the overview in the system prompt, see `home_overview.py`.
+
+A number of "entities" may be of any kind and in any state.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -21,24 +23,24 @@ _SECTION_PATTERN = re.compile(r"^## States\n(?P<text>.+)$", re.MULTILINE)
 
 @dataclass(slots=True)
 class ListedHome:
-    """The listed states and their areas by name, the number of unlisted entities by label, and the rest's states."""
+    """The listed states and areas by name, the number of unlisted entities by label, the states of the rest by kind."""
 
     state_by_name: dict[str, str] = field(default_factory=dict)
     area_by_name: dict[str, str] = field(default_factory=dict)
     count_by_label: dict[str, int] = field(default_factory=dict)
-    rest_states: frozenset[str] = frozenset()
+    rest_states_by_kind: dict[str, frozenset[str]] = field(default_factory=dict)
     is_listed: bool = False
 
     def read_list(self, text: str) -> None:
         """Add the states of a list; entities that it only counts keep their known state."""
         self.is_listed = True
-        self.count_by_label = {}
+        self.count_by_label, self.rest_states_by_kind = {}, {}
         for part in text.split(" | "):
             if part.startswith(_COUNTS_PREFIX):
                 found = map(_COUNT_PATTERN.fullmatch, part.removeprefix(_COUNTS_PREFIX).split(", "))
                 self.count_by_label = {each["label"]: int(each["number"]) for each in found if each}
             elif part.startswith(_REST_PREFIX):
-                self.rest_states = frozenset(part.removeprefix(_REST_PREFIX).split(", "))
+                self.rest_states_by_kind = dict(_iter_rest_states(part.removeprefix(_REST_PREFIX)))
             else:
                 self._read_area(part)
 
@@ -70,8 +72,18 @@ class ListedHome:
 
     def can_be_unlisted(self, kind: str | None, words: Iterable[str]) -> bool:
         """Return whether an unlisted entity of a kind (None for any) may be in one of these states."""
-        labels = [label for label in self.count_by_label if label.rpartition(" ")[2] in words or label == "others"]
-        return any(kind is None or label == "others" or kind in label.split() for label in labels)
+        if "entities" in self.count_by_label:
+            return True
+        labels = [label.replace("/", " ") for label in self.count_by_label if label.rpartition(" ")[2] in words]
+        return any(kind is None or f" {kind} " in f" {label} " for label in labels)
+
+
+def _iter_rest_states(text: str) -> Iterator[tuple[str, frozenset[str]]]:
+    """Yield each kind with its states of a clause such as "light/switch off, tv idle/off"."""
+    for part in text.split(", "):
+        kinds, _, states = part.rpartition(" ")
+        for kind in kinds.split("/"):
+            yield kind, frozenset(states.split("/"))
 
 
 def parse_listed_home(turns: Sequence[Turn], results: Iterable[str] = ()) -> ListedHome:

@@ -19,8 +19,8 @@ def home(server):
     server.change(strict=True)
     server.home_history = HomeHistory()
     for name, state in (("Lamp", "on 60%"), ("Meter", "3 W"), ("Door", "closed"), ("Gone", "on"), ("Gone", "")):
-        server.home_history.note(name, state)
-    server.home_history.note("Lamp", "off")
+        server.home_history.note(name, state, name.lower())
+    server.home_history.note("Lamp", "off", "lamp")
     return server.home_history
 
 
@@ -32,11 +32,15 @@ def rules(server):
 @pytest.mark.parametrize(
     "messages",
     [
-        (said("states: Kitchen: Lamp=off (changed), Meter=3 W | rest closed"),),
-        (said("states: Kitchen: Lamp=off | not listed: 1 measurements | rest closed"),),
-        (said("states: not listed: 3 others"),),
+        (said("states: Kitchen: Lamp=off (changed), Meter=3 W | rest door closed"),),
+        (said("states: Kitchen: Lamp=off | not listed: 1 measurements | rest door closed"),),
+        (said("states: not listed: 3 entities"),),
         (user("hello"), assistant("Hi."), said('memory, quoted: 2026-11-20 Ada: "tea"')),
-        (said("states: Kitchen: Lamp=on | rest closed"), called("c1", "HassTurnOff"), result("c1", {"result": "ok"})),
+        (
+            said("states: Kitchen: Lamp=on | rest door closed"),
+            called("c1", "HassTurnOff"),
+            result("c1", {"result": "ok"}),
+        ),
         (user("hello"),),
     ],
     ids=["listed", "counted", "only counted", "memory", "while tools run", "nothing"],
@@ -49,13 +53,17 @@ async def test_newest_message_may_tell_the_home_as_it_is(home, server, ask, mess
 @pytest.mark.parametrize(
     ("messages", "broken"),
     [
-        ((said("states: Kitchen: Lamp=on 60% | not listed: 1 meter | rest closed"),), "states_current"),
-        ((said("states: Kitchen: Gone=on, Lamp=off, Meter=3 W | rest closed"),), "states_current"),
-        ((said("states: Kitchen: Meter=3 W | rest closed"),), "states_rest"),
-        ((said("states: rest off, closed"), assistant("Hi."), user("hello")), "states_once"),
+        ((said("states: Kitchen: Lamp=on 60% | not listed: 1 meter | rest door closed"),), "states_current"),
+        ((said("states: Kitchen: Gone=on, Lamp=off, Meter=3 W | rest door closed"),), "states_current"),
+        ((said("states: Kitchen: Meter=3 W | rest door closed"),), "states_rest"),
+        ((said("states: Kitchen: Meter=3 W | not listed: 9 blind | rest door/lamp closed"),), "states_rest"),
+        (
+            (said("states: rest door closed, lamp off | not listed: 1 measurements"), assistant("Hi."), user("hello")),
+            "states_once",
+        ),
         ((said('memory, quoted: 2026-11-20 Ada: "tea"'), assistant("Hi."), user("hello")), "states_once"),
     ],
-    ids=["not so", "not there", "rest not so", "older states", "older memory"],
+    ids=["not so", "not there", "rest not so", "hidden among others", "older states", "older memory"],
 )
 async def test_home_may_not_be_told_as_it_is_not(home, server, ask, messages, broken):
     with pytest.raises(BadRequestError, match=broken):

@@ -1,7 +1,9 @@
 """Tests for the states in the live context: those that a sentence needs, and correct counts of the rest."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from random import Random
 import re
 from typing import Any
 
@@ -37,12 +39,17 @@ KINDS = {
     "light": ("light", None, "off", "on"),
     "window": ("binary_sensor", "window", "off", "on"),
     "lock": ("lock", None, "locked", "unlocked"),
+    "lock contact": ("binary_sensor", "lock", "off", "on"),
+    "cover": ("cover", None, "closed", "open"),
+    "garage": ("cover", "garage", "closed", "open"),
+    "valve": ("valve", None, "closed", "open"),
     "blind": ("cover", "blind", "closed", "open"),
     "temperature": ("sensor", "temperature", "20.3", "21.6"),
     "person": ("person", None, "home", "not_home"),
     "mode": ("select", None, "eco", "away"),
 }
 AREAS = ("Kitchen", "Office", "Hall", "")
+REST = "rest light off, lock locked, window closed"
 
 
 def entity(kind: str, area: str, name: str = "", *, odd: bool = False, state: str = "", at: float = 0) -> EntityState:
@@ -93,24 +100,24 @@ def home() -> Home:
         (
             "is everything closed and off?",
             "",
-            "Hall: Hall window=open | Office: Office light=on | not listed: 3 measurements | rest closed, locked, off",
+            f"Hall: Hall window=open | Office: Office light=on | not listed: 3 measurements | {REST}",
         ),
         (
             "which windows are open?",
             "",
-            "Hall: Hall window=open | Office: Office light=on | not listed: 3 measurements | rest closed, locked, off",
+            f"Hall: Hall window=open | Office: Office light=on | not listed: 3 measurements | {REST}",
         ),
         (
             "did anyone leave a light on?",
             "",
-            "Office: Office light=on | Hall: Hall window=open | not listed: 3 measurements | rest closed, locked, off",
+            f"Office: Office light=on | Hall: Hall window=open | not listed: 3 measurements | {REST}",
         ),
         (
             "is the kitchen lock locked?",
             "",
             (
                 "Kitchen: Kitchen lock=locked | Hall: Hall window=open | Office: Office light=on"
-                " | not listed: 3 measurements | rest closed, locked, off"
+                " | not listed: 3 measurements | rest light off, lock locked, window closed"
             ),
         ),
         (
@@ -119,7 +126,7 @@ def home() -> Home:
             (
                 "Office: Office light=on, Office temperature=20.5 °C, Office window=closed, Office lock=locked"
                 " | Hall: Hall window=open, Hall temperature=20.5 °C | not listed: 1 measurements"
-                " | rest closed, locked, off"
+                " | rest light off, lock locked, window closed"
             ),
         ),
         (
@@ -127,7 +134,7 @@ def home() -> Home:
             "",
             (
                 "Office: Office window=closed, Office light=on | Hall: Hall window=open | not listed: 3 measurements"
-                " | rest closed, locked, off"
+                " | rest light off, lock locked, window closed"
             ),
         ),
         (
@@ -135,7 +142,7 @@ def home() -> Home:
             "",
             (
                 "Hall: Hall temperature=20.5 °C, Hall window=open | Kitchen: Kitchen temperature=20.5 °C"
-                " | Office: Office temperature=20.5 °C, Office light=on | rest closed, locked, off"
+                " | Office: Office temperature=20.5 °C, Office light=on | rest light off, lock locked, window closed"
             ),
         ),
         (
@@ -143,7 +150,7 @@ def home() -> Home:
             "Kitchen",
             (
                 "Hall: Hall window=open | Office: Office light=on | Kitchen: Kitchen temperature=20.5 °C"
-                " | not listed: 2 measurements | rest closed, locked, off"
+                " | not listed: 2 measurements | rest light off, lock locked, window closed"
             ),
         ),
     ],
@@ -182,8 +189,48 @@ def test_what_does_not_fit_is_counted_by_kind_and_state() -> None:
 def test_entity_of_an_uncommon_domain_is_counted_unless_it_is_named() -> None:
     home = make_home({"select.mode": entity("mode", "", "boiler mode")})
 
-    assert states_text(home).text == "not listed: 1 others"
+    assert states_text(home).text == "not listed: 1 select"
     assert states_text(home, "what is the boiler mode?").text == "no area: boiler mode=eco"
+
+
+def test_open_window_and_unlocked_door_are_listed_among_many_open_covers() -> None:
+    things = {f"cover.{number}": entity("cover", f"Area {number}", odd=True) for number in range(90)}
+    things |= {f"light.{number}": entity("light", f"Area {number}", odd=True) for number in range(9)}
+    home = make_home(
+        {**things, "lock.shed": entity("lock", "Shed", odd=True), "window.nursery": entity("window", "Z", odd=True)}
+    )
+    states = states_text(home, "I'm going to bed, everything alright?", "Area 7", limit=120)
+
+    assert [*states.state_by_key][:2] == ["lock.shed", "window.nursery"]
+    assert "cover.7" in states.state_by_key
+    assert "cover.8" not in states.state_by_key
+
+
+def test_person_is_listed_before_lights_that_are_on() -> None:
+    lights = {f"light.{number}": entity("light", "", f"Lamp {number}", odd=True) for number in range(90)}
+    states = states_text(make_home({**lights, "person.ada": entity("person", "", "Ada")}))
+
+    assert states.text.startswith("no area: Ada=home, Lamp 0=on")
+
+
+def test_kinds_without_a_usual_state_are_named_even_if_they_are_rare() -> None:
+    modes = ("climate", "number", "select", "timer", "todo", "update", "water_heater", "calendar")
+    home = make_home({each: replace(entity("mode", ""), domain=each, kind=each) for each in modes})
+
+    assert states_text(home).text.endswith(", 2 calendar/water heater")
+
+
+def test_kinds_whose_state_is_unknown_have_one_number() -> None:
+    things = {f"{kind}.{n}": entity(kind, "", state="unavailable") for kind in ("light", "lock") for n in range(90)}
+    states = states_text(make_home(things))
+
+    assert states.text.endswith(f" | not listed: {180 - len(states.state_by_key)} light/lock unavailable")
+
+
+def test_without_room_for_counts_by_kind_nothing_is_said_of_the_rest(home: Home) -> None:
+    assert (
+        states_text(home, limit=20).text == "Hall: Hall window=open | Office: Office light=on | not listed: 10 entities"
+    )
 
 
 def test_home_without_entities_and_limit_without_room_have_no_text(home: Home) -> None:
@@ -202,7 +249,7 @@ def test_listing_has_the_unusual_first_and_says_what_the_rest_is(home: Home) -> 
     states = build_entity_listing(home.entities, "Kitchen", 50, count_tokens)
 
     assert states.text.startswith("Hall: Hall window=open | Office: Office light=on | Kitchen: ")
-    assert states.text.endswith("rest closed, locked, off")
+    assert states.text.endswith("rest light off, lock locked, window closed")
 
 
 HOSTILE = (
@@ -255,12 +302,105 @@ def _check(home: Home, states: StatesText, limit: int) -> None:
     assert not re.search(r"[\[\];\n]", states.text)
     assert states.state_by_key == {key: home.entities[key].state for key in states.state_by_key}
     parts = states.text.split(" | ") if states.text else []
-    usual = [part.removeprefix("rest ").split(", ") for part in parts if part.startswith("rest ")]
-    numbers = [re.findall(r"(?:^|, )(\d+) ", part[12:]) for part in parts if part.startswith("not listed: ")]
+    rest = "".join(part[5:] for part in parts if part.startswith("rest "))
+    counted = _parse_counts("".join(part[12:] for part in parts if part.startswith("not listed: ")))
     left = [each for key, each in home.entities.items() if key not in states.state_by_key]
-    as_usual = [each for each in left if each.category is StateCategory.USUAL and not each.is_uncommon]
-    assert not parts or {word for each in usual for word in each} == {each.label for each in as_usual}
-    assert not parts or sum(int(each) for part in numbers for each in part) == len(left) - len(as_usual)
+    usual = [each for each in left if each.category is StateCategory.USUAL]
+    unusual = Counter(each.label for each in left if each.category is StateCategory.UNUSUAL)
+    if parts and counted != {"entities": len(left)}:
+        assert set(_iter_covered_labels(rest)) == {each.label for each in usual}
+        assert counted.total() == len(left) - len(usual)
+        assert {label for label in unusual if unusual[label] != counted[label]} <= _split_unknown_labels(counted)
+    elif parts:
+        assert rest == ""
+
+
+def _parse_counts(counts: str) -> Counter[str]:
+    """Return the numbers of a text such as "2 light on, 3 measurements" by label."""
+    return Counter({label: int(number) for number, label in re.findall(r"(\d+) ([^,]+)", counts)})
+
+
+def _split_unknown_labels(counted: Counter[str]) -> set[str]:
+    """Return the labels of kinds that have one number together, such as "lock/light unavailable"."""
+    joined = (
+        label.rpartition(" ") for label in counted if "/" in label and label.endswith((" unavailable", "unknown"))
+    )
+    return {f"{kind} {state}" for kinds, _, state in joined for kind in kinds.split("/")}
+
+
+def _iter_covered_labels(rest: str) -> Iterator[str]:
+    """Yield each kind with each of its states from a clause such as "light/switch off, tv idle/off"."""
+    for part in filter(None, rest.split(", ")):
+        kinds, _, states = part.rpartition(" ")
+        yield from (f"{kind} {state}" for kind in kinds.split("/") for state in states.split("/"))
+
+
+# Domains and device classes with their usual states, unusual ones, and others.
+DOMAIN_STATES: tuple[tuple[str, str | None, tuple[str, ...], tuple[str, ...], tuple[str, ...]], ...] = (
+    ("light", None, ("off",), ("on", "unavailable"), ()),
+    ("switch", "outlet", ("off",), ("on", "unknown"), ()),
+    ("lock", None, ("locked",), ("unlocked", "jammed", "opening", "unavailable"), ()),
+    ("cover", None, ("closed",), ("open", "opening", "closing"), ()),
+    ("cover", "garage", ("closed",), ("open",), ()),
+    ("cover", "blind", (), ("unavailable",), ("open", "closed")),
+    ("binary_sensor", "window", ("off",), ("on", "unavailable"), ()),
+    ("binary_sensor", "smoke", ("off",), ("on",), ()),
+    ("binary_sensor", "moisture", ("off",), ("on",), ()),
+    ("binary_sensor", "tamper", ("off",), ("on",), ()),
+    ("binary_sensor", "connectivity", ("on",), ("off",), ()),
+    ("binary_sensor", "light/odd, class", ("off",), ("on",), ()),
+    ("media_player", "tv", ("off", "idle", "standby"), ("playing", "paused"), ()),
+    ("vacuum", None, ("docked", "idle", "off"), ("cleaning", "error"), ()),
+    ("alarm_control_panel", None, (), ("triggered", "unavailable"), ("armed_away", "disarmed")),
+    ("sensor", "temperature", (), ("unavailable", "unknown"), ("20.3", "21")),
+    ("sensor", "battery", (), ("3", "19"), ("20", "90")),
+    ("person", None, (), ("unknown",), ("home", "not_home", "Gym")),
+    ("climate", None, (), ("unavailable",), ("heat", "off")),
+    ("weather", None, (), ("unavailable",), ("sunny",)),
+    ("calendar", None, (), ("unavailable",), ("off", "on")),
+    ("scene", None, (), ("unavailable",), ("unknown",)),
+    ("select", None, (), ("unavailable",), ("eco",)),
+    ("todo", None, (), ("unavailable",), ("3",)),
+)
+UNCOMMON_DOMAINS = ("calendar", "scene", "select")
+
+
+def make_random_home(size: int, seed: int) -> tuple[Home, set[str]]:
+    """Return a home of this size, and the keys of the entities in an unusual state."""
+    chance, entities, unusual = Random(seed), dict[str, EntityState](), set[str]()
+    odd_share = chance.choice((0.02, 0.3, 0.9))
+    kinds = chance.sample(DOMAIN_STATES, chance.randint(1, len(DOMAIN_STATES)))
+    for number in range(size):
+        domain, device_class, usual, odd, other = chance.choice(kinds)
+        is_odd = chance.random() < odd_share
+        value = chance.choice(odd if is_odd else usual + other)
+        unit = {"unit_of_measurement": "%"} if domain == "sensor" else {}
+        text = state_text(domain, value, {"device_class": device_class, **unit}, "°C")
+        name, area = f"Thing {chance.randint(1, size)}", f"Room {chance.randint(1, 1 + size // 20)}"
+        key = f"{domain}.{number}"
+        kind, category = entity_kind(domain, device_class), classify_state(domain, device_class, value, text)
+        uncommon = domain in UNCOMMON_DOMAINS or device_class == "tamper"
+        entities[key] = EntityState(area, name, text, kind, category, number % 3, domain, uncommon, (name,))
+        unusual.update([key] if is_odd else [])
+    return Home(entities, {each.area: (each.area,) for each in entities.values()}, ENGLISH), unusual
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from((20, 60, 200, 600, 2_000)),
+    st.integers(0, 10**9),
+    st.sampled_from(("hello", "which windows are open in room 1?", "and in room 2?", "is thing 3 on?")),
+    st.integers(60, 400),
+)
+def test_unusual_state_of_a_random_home_is_listed_or_counted_by_its_kind(
+    size: int, seed: int, said: str, limit: int
+) -> None:
+    home, unusual = make_random_home(size, seed)
+    states = states_text(home, said, "Room 1", states_text(home, limit=limit, now=1.0), limit=limit)
+
+    assert {key for key, each in home.entities.items() if each.category is StateCategory.UNUSUAL} == unusual
+    _check(home, states, limit)
+    _check(home, build_entity_listing(home.entities, "Room 1", limit, count_tokens), limit)
 
 
 STATE_TEXTS: list[tuple[str, str, dict[str, Any], str]] = [
@@ -317,6 +457,9 @@ def test_state_of_an_entity(subtests: pytest.Subtests) -> None:
         ("binary_sensor", "presence", "on", StateCategory.NEUTRAL),
         ("media_player", None, "paused", StateCategory.UNUSUAL),
         ("media_player", "tv", "idle", StateCategory.USUAL),
+        ("alarm_control_panel", None, "triggered", StateCategory.UNUSUAL),
+        ("scene", None, "unknown", StateCategory.NEUTRAL),
+        ("scene", None, "unavailable", StateCategory.UNUSUAL),
         ("sensor", "battery", "12", StateCategory.UNUSUAL),
         ("sensor", "battery", "90", StateCategory.NEUTRAL),
         ("sensor", ["odd"], "1", StateCategory.NEUTRAL),
@@ -327,6 +470,21 @@ def test_state_of_an_entity(subtests: pytest.Subtests) -> None:
 )
 def test_what_is_as_usual(domain: str, device_class: Any, state: str, standing: StateCategory) -> None:
     assert classify_state(domain, device_class, state, state_text(domain, state, {}, "°C")) is standing
+
+
+@pytest.mark.parametrize(
+    ("device_class", "kind"),
+    [("garage_door", "garage door"), ("a/b: c, d | [e]", "a b c d e"), ("/", "cover"), (1, "cover")],
+)
+def test_kind_has_no_separators(device_class: object, kind: str) -> None:
+    assert entity_kind("cover", device_class) == kind
+
+
+def test_docked_vacuum_with_a_low_battery_is_counted_by_its_battery() -> None:
+    state = "docked battery 12%"
+    vacuum = replace(entity("light", ""), kind="vacuum", domain="vacuum", state=state, category=StateCategory.UNUSUAL)
+
+    assert vacuum.label == "vacuum battery low"
 
 
 def test_low_battery_is_not_as_usual() -> None:

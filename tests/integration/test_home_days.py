@@ -155,8 +155,8 @@ async def test_request_says_how_the_home_is_and_nothing_of_what_is_hidden(
 
         listed, rest = states_in(first)
         assert listed.items() <= shown.items()
-        assert {state for name, state in shown.items() if name not in listed} == set(rest)
-        assert "on" not in rest
+        assert {f"input boolean {state}" for name, state in shown.items() if name not in listed} == set(rest)
+        assert "input boolean on" not in rest
         assert [name for name in hidden if f"{name}=" in json.dumps(first)] == []
         assert len({json.dumps(states_in(each.body["messages"])) for each in model_server.requests}) == 1
         recalled.append(json.dumps(first).count("consider it twice"))

@@ -30,7 +30,7 @@ from .actions import act, export
 from .conftest import SayFn, SetUpFn, start, stop
 
 GREETING = "hello there"
-USUAL = "rest off"
+USUAL = "rest input boolean off"
 
 
 @pytest.fixture

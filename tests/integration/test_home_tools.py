@@ -181,7 +181,7 @@ async def test_rest_of_a_large_home_is_counted_by_kind_and_state(home: HomeAssis
 
     assert EstimatedCounter().count(states) <= MAX_LISTING_TOKENS
     assert states.count("=on") > 50
-    assert states.endswith(f" | not listed: {300 - states.count('=on')} light on | rest off")
+    assert states.endswith(f" | not listed: {300 - states.count('=on')} light on | rest input boolean off")
 
 
 async def test_hidden_entity_is_in_no_result_from_then_on(recorder: Any, home: HomeAssistant, tools: HomeTools) -> None:

@@ -38,9 +38,10 @@ STATES_HINT = (
 )
 
 _CHANGED_SUFFIX = " (changed)"
-_OTHERS_LABEL = "others"
-_MAX_COUNTED_LABELS = 6
+# How many kinds without a usual state have a number of their own.
+_MAX_COUNTED_KINDS = 6
 
+_UNRANKED = 7
 # How many usual entities of a named area are ranked before unusual ones elsewhere.
 _MAX_EARLY_USUAL_COUNT = 5
 
@@ -48,7 +49,12 @@ _MAX_EARLY_USUAL_COUNT = 5
 _MIN_ENTITY_TOKENS = 4
 
 # Kinds that have no usual state, but that people like to know about.
-_INTERESTING_KINDS = ("person", "alarm control panel", "weather")
+_INTERESTING_KINDS = ("alarm control panel", "weather")
+# Kinds whose unusual states are checked first, for example at bedtime.
+_SAFETY_KINDS = frozenset((
+    "alarm control panel", "carbon monoxide", "door", "garage", "garage door", "gas", "gate", "lock", "moisture",
+    "opening", "safety", "siren", "smoke", "tamper", "valve", "window",
+))  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,15 +216,14 @@ def build_states_text(
     """Return the states that a live context lists, within a limit in tokens.
 
     `area` is the speaker's area, and `before` are the states of the conversation's last turn. An entity of an uncommon
-    domain is listed only if the sentence names it.
+    domain is listed only if its state is unusual, or if the sentence names it.
     """
     ranked = {
         key: None
         for key in _iter_ranked_keys(entities, named, area, before)
-        if not entities[key].is_uncommon or key in named.entities
+        if not entities[key].is_uncommon or entities[key].category is StateCategory.UNUSUAL or key in named.entities
     }
-    text = _fit_states_text(entities, ranked, limit, count, before=before, counts_uncommon=False)
-    return replace(text, created_at=now)
+    return replace(_fit_states_text(entities, ranked, limit, count, before=before), created_at=now)
 
 
 def build_entity_listing(entities: EntitiesByKey, area: str, limit: int, count: TokenCountFunction) -> StatesText:
@@ -234,9 +239,9 @@ def build_entity_listing(entities: EntitiesByKey, area: str, limit: int, count: 
 def _iter_ranked_keys(entities: EntitiesByKey, named: SentenceMentions, area: str, before: StatesText) -> Iterator[str]:
     """Yield the keys of the entities that a sentence is likely to need, the most important first; some keys twice."""
 
-    def sort_key(key: str) -> tuple[bool, bool, str, str]:
+    def sort_key(key: str) -> tuple[int, bool, str, str]:
         entity = entities[key]
-        return entity.state in UNKNOWN_STATES, entity.area != area, entity.area, entity.name
+        return _rank_entity(entity, area), entity.area != area, entity.area, entity.name
 
     by_place: defaultdict[tuple[str, StateCategory], list[str]] = defaultdict(list)
     for key, entity in entities.items():
@@ -253,11 +258,25 @@ def _iter_ranked_keys(entities: EntitiesByKey, named: SentenceMentions, area: st
         *[by_place[each, StateCategory.UNUSUAL] for each in areas],
         *[by_place[each, StateCategory.NEUTRAL] for each in open_areas],
         usual[:_MAX_EARLY_USUAL_COUNT],
-        sorted([key for key, each in entities.items() if each.category is StateCategory.UNUSUAL], key=sort_key),
-        by_place[area, StateCategory.NEUTRAL] if area else (),
-        *[[key for key, each in entities.items() if each.kind == kind] for kind in _INTERESTING_KINDS],
+        sorted([key for key, each in entities.items() if _rank_entity(each, area) < _UNRANKED], key=sort_key),
         usual,
     )
+
+
+def _rank_entity(entity: EntityState, area: str) -> int:
+    """Return the place in the list of an entity that the sentence does not name, or `_UNRANKED`."""
+    is_unusual, is_unknown = entity.category is StateCategory.UNUSUAL, entity.state in UNKNOWN_STATES
+    return (
+        is_unusual and not is_unknown and entity.kind in _SAFETY_KINDS,
+        entity.domain == "person",
+        # a cover without a device class is mostly a blind
+        is_unusual and not is_unknown and entity.kind != "cover",
+        is_unusual and is_unknown,
+        bool(area) and entity.area == area and entity.category is not StateCategory.USUAL,
+        entity.kind in _INTERESTING_KINDS,
+        is_unusual,
+        True,
+    ).index(True)
 
 
 def _find_keys_of_kinds(entities: EntitiesByKey, named: SentenceMentions) -> list[str]:
@@ -276,35 +295,29 @@ def _fit_states_text(
     count: TokenCountFunction,
     *,
     before: StatesText = NO_STATES_TEXT,
-    counts_uncommon: bool = True,
 ) -> StatesText:
-    """Return the text with as many of the entities as fit, or an empty text if not even the counts fit."""
-    total = _count_labels(entities.values(), counts_uncommon)
-    chosen = list(islice(ranked, max(1, limit // _MIN_ENTITY_TOKENS)))
-    while True:
-        rest = total - _count_labels([entities[key] for key in chosen], counts_uncommon)
-        text = _format_states({key: entities[key] for key in chosen}, before, rest)
-        tokens = count(text) if text else 0
-        if tokens <= limit:
-            return StatesText(text, tokens, {key: entities[key].state for key in chosen})
-        if not chosen:
-            return NO_STATES_TEXT
-        chosen = chosen[: min(len(chosen) - 1, int(len(chosen) * limit / tokens) + 1)]
+    """Return the text with as many of the entities as fit, or an empty text if not even one fits.
+
+    Without room for the counts by kind, it only says how many entities are not listed, and nothing of the rest.
+    """
+    total = Counter([(each.category, each.label) for each in entities.values()])
+    ranked = list(islice(ranked, max(1, limit // _MIN_ENTITY_TOKENS)))
+    for counts_kinds in (True, False):
+        chosen = ranked
+        while chosen or counts_kinds:
+            rest = total - Counter([(entities[key].category, entities[key].label) for key in chosen])
+            rest = rest if counts_kinds else Counter({(StateCategory.NEUTRAL, "entities"): rest.total()})
+            text = _format_states({key: entities[key] for key in chosen}, before, rest)
+            tokens = count(text) if text else 0
+            if tokens <= limit:
+                return StatesText(text, tokens, {key: entities[key].state for key in chosen})
+            if not chosen:
+                break
+            chosen = chosen[: min(len(chosen) - 1, int(len(chosen) * limit / tokens) + 1)]
+    return NO_STATES_TEXT
 
 
-def _count_labels(entities: Iterable[EntityState], counts_uncommon: bool) -> Counter[tuple[bool, str]]:
-    """Return the number of entities by whether they are usual, and by label; uncommon ones may be counted as others."""
-    return Counter(
-        [
-            (False, _OTHERS_LABEL)
-            if each.is_uncommon and not counts_uncommon
-            else (each.category is StateCategory.USUAL, each.label)
-            for each in entities
-        ]
-    )
-
-
-def _format_states(listed: EntitiesByKey, before: StatesText, rest: Counter[tuple[bool, str]]) -> str:
+def _format_states(listed: EntitiesByKey, before: StatesText, rest: Counter[tuple[StateCategory, str]]) -> str:
     """Return the listed states by area, then the counts of the remaining unusual entities and the usual states."""
     areas: defaultdict[str, list[str]] = defaultdict(list)
     for key, entity in listed.items():
@@ -312,10 +325,10 @@ def _format_states(listed: EntitiesByKey, before: StatesText, rest: Counter[tupl
             f"{entity.name}={entity.state}{_CHANGED_SUFFIX if _has_changed(key, entity, before) else ''}"
         )
     groups = [f"{area or 'no area'}: {', '.join(states)}" for area, states in areas.items()]
-    if counts := Counter({label: number for (is_usual, label), number in rest.items() if not is_usual}):
-        groups.append("not listed: " + ", ".join(_iter_count_texts(counts)))
-    if usual := sorted([label for is_usual, label in rest if is_usual]):
-        groups.append("rest " + ", ".join(usual))
+    if counts := list(_iter_count_texts(rest)):
+        groups.append("not listed: " + ", ".join(counts))
+    if usual := _format_usual([label for category, label in rest if category is StateCategory.USUAL]):
+        groups.append(f"rest {usual}")
     return " | ".join(groups)
 
 
@@ -326,10 +339,34 @@ def _has_changed(key: str, entity: EntityState, before: StatesText) -> bool:
     return entity.category is StateCategory.UNUSUAL and entity.changed_at > before.created_at
 
 
-def _iter_count_texts(counts: Counter[str]) -> Iterator[str]:
-    others = counts.pop(_OTHERS_LABEL, 0)
-    named = counts.most_common(_MAX_COUNTED_LABELS)
-    for label, number in named:
+def _iter_count_texts(rest: Counter[tuple[StateCategory, str]]) -> Iterator[str]:
+    """Yield the number of entities for each unusual state, then for each kind without a usual state.
+
+    Those without a known state, and those of rare kinds, have one number together: "5 lock/light unavailable".
+    """
+    numbers, measured = (
+        Counter({label: rest[category, label] for category, label in rest if category is each})
+        for each in (StateCategory.UNUSUAL, StateCategory.NEUTRAL)
+    )
+    for state in sorted(UNKNOWN_STATES):
+        unknown = [label for label in numbers if label.endswith(f" {state}")]
+        if len(unknown) > 1:
+            kinds = "/".join(sorted([label.removesuffix(f" {state}") for label in unknown]))
+            numbers[f"{kinds} {state}"] = sum(map(numbers.pop, unknown))
+    named = measured.most_common(_MAX_COUNTED_KINDS)
+    for label, number in (*numbers.most_common(), *named):
         yield f"{number} {label}"
-    if others := others + counts.total() - sum(number for _, number in named):
-        yield f"{others} {_OTHERS_LABEL}"
+    if others := sorted(measured.keys() - dict(named)):
+        yield f"{sum(map(measured.pop, others))} {'/'.join(others)}"
+
+
+def _format_usual(labels: Iterable[str]) -> str:
+    """Return the usual states by kind: "door/window closed, light/switch off"."""
+    states_by_kind: defaultdict[str, list[str]] = defaultdict(list)
+    for label in sorted(labels):
+        kind, _, state = label.rpartition(" ")
+        states_by_kind[kind].append(state)
+    kinds_by_states: defaultdict[str, list[str]] = defaultdict(list)
+    for kind, states in states_by_kind.items():
+        kinds_by_states["/".join(states)].append(kind)
+    return ", ".join([f"{'/'.join(kinds)} {states}" for states, kinds in kinds_by_states.items()])

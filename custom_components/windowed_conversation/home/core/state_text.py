@@ -7,6 +7,7 @@ from enum import StrEnum
 from itertools import groupby
 import math
 from operator import itemgetter
+import re
 from typing import Any
 
 from ...turn.names import format_name
@@ -16,8 +17,11 @@ UNKNOWN_STATES = frozenset({"unavailable", "unknown"})
 # Characters that separate states in a text, in addition to those that separate or close parts of the prefix.
 _MAX_TITLE_CHARS = 40
 _LOW_BATTERY_PERCENT = 20
+_LOW_BATTERY_PATTERN = re.compile(r" battery \d+%$")
 _FULL_PERCENT = 100
 _SIGNIFICANT_DIGITS = 3
+# Kinds with the same state are joined with a slash.
+_KIND_SEPARATORS = str.maketrans("_/:", "   ")
 
 # The rounding step by unit; values with other units are rounded to `_SIGNIFICANT_DIGITS` significant digits.
 _ROUNDING_STEP_BY_UNIT = {"°C": 0.5, "°F": 1.0, "%": 1.0}
@@ -31,6 +35,8 @@ _USUAL_STATES_BY_DOMAIN: Mapping[str, frozenset[str]] = {
     "media_player": frozenset({"off", "idle", "standby"}),
     "vacuum": frozenset({"docked", "idle", "off"}),
 }
+# Domains in which a state that is not known yet is nothing unusual.
+_STATELESS_DOMAINS = frozenset({"button", "event", "image", "input_button", "notify", "scene", "stt", "tts"})
 # Device classes without a usual state: shades and plugs are used both ways, and people come and go all the time.
 _NEUTRAL_DEVICE_CLASSES = frozenset(
     {"awning", "battery_charging", "blind", "curtain", "damper", "plug", "presence", "shade", "shutter"}
@@ -110,26 +116,32 @@ class EntityState:
 
     @property
     def label(self) -> str:
-        """The label under which the entity is counted: "measurements", "light on", or for a usual state just "off"."""
+        """The label under which the entity is counted: "measurements", or its kind and a word, such as "light on"."""
+        if self.category is StateCategory.NEUTRAL:
+            kind = self.kind if self.domain in ("binary_sensor", "cover") else self.domain.replace("_", " ")
+            return "measurements" if self.domain == "sensor" else kind
         # the state without details, such as "on" of "on 50%"
         word = self.state.partition(" ")[0]
-        if self.category is StateCategory.USUAL:
-            return word
-        if self.category is StateCategory.UNUSUAL:
-            is_low = self.kind == "battery" and self.state not in UNKNOWN_STATES
-            return f"{self.kind} {'low' if is_low else word}"
-        return "measurements" if self.domain == "sensor" else self.kind
+        if _LOW_BATTERY_PATTERN.search(self.state):
+            word = "battery low"
+        elif self.domain == "sensor" and self.state not in UNKNOWN_STATES:
+            # the only measurement with unusual values is a battery's
+            word = "low"
+        return f"{self.kind} {word}"
 
 
 def entity_kind(domain: str, device_class: object) -> str:
     """Return the kind of an entity (its device class, or else its domain), by which it is counted and named."""
-    return (device_class if isinstance(device_class, str) and device_class else domain).replace("_", " ")
+    kind = format_name(device_class.translate(_KIND_SEPARATORS)) if isinstance(device_class, str) else ""
+    return kind or domain.replace("_", " ")
 
 
 def classify_state(domain: str, device_class: object, state: str, text: str) -> StateCategory:
     """Return the standing of a state: whether it is usual for such an entity. `text` is the text of the state."""
-    if state in UNKNOWN_STATES or " battery " in f" {text}":
-        return StateCategory.UNUSUAL
+    is_alarm = (domain, state) == ("alarm_control_panel", "triggered")
+    if state in UNKNOWN_STATES or _LOW_BATTERY_PATTERN.search(text) or is_alarm:
+        is_stateless = state == "unknown" and domain in _STATELESS_DOMAINS
+        return StateCategory.NEUTRAL if is_stateless else StateCategory.UNUSUAL
     if isinstance(device_class, str) and device_class in _NEUTRAL_DEVICE_CLASSES:
         return StateCategory.NEUTRAL
     if domain == "binary_sensor":
