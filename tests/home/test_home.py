@@ -43,6 +43,7 @@ KINDS = {
     "cover": ("cover", None, "closed", "open"),
     "garage": ("cover", "garage", "closed", "open"),
     "valve": ("valve", None, "closed", "open"),
+    "door": ("binary_sensor", "door", "off", "on"),
     "blind": ("cover", "blind", "closed", "open"),
     "temperature": ("sensor", "temperature", "20.3", "21.6"),
     "person": ("person", None, "home", "not_home"),
@@ -231,6 +232,20 @@ def test_without_room_for_counts_by_kind_nothing_is_said_of_the_rest(home: Home)
     assert (
         states_text(home, limit=20).text == "Hall: Hall window=open | Office: Office light=on | not listed: 10 entities"
     )
+
+
+@pytest.mark.parametrize(
+    ("things", "text"),
+    [
+        (("light", "garage"), "Smart (garage)=open, Smart (light)=on"),
+        (("lock", "lock contact"), "Smart (binary sensor)=unlocked, Smart (lock)=unlocked"),
+        (("window", "door"), "Smart (door)=open, Smart (window)=open"),
+    ],
+)
+def test_name_of_two_entities_has_their_kinds(things: tuple[str, ...], text: str) -> None:
+    home = make_home({kind: entity(kind, "Hall", "Smart", odd=True) for kind in things})
+
+    assert ", ".join(sorted(states_text(home).text.removeprefix("Hall: ").split(", "))) == text
 
 
 def test_home_without_entities_and_limit_without_room_have_no_text(home: Home) -> None:

@@ -302,12 +302,13 @@ def _fit_states_text(
     """
     total = Counter([(each.category, each.label) for each in entities.values()])
     ranked = list(islice(ranked, max(1, limit // _MIN_ENTITY_TOKENS)))
+    names = _find_listed_names(entities, ranked)
     for counts_kinds in (True, False):
         chosen = ranked
         while chosen or counts_kinds:
             rest = total - Counter([(entities[key].category, entities[key].label) for key in chosen])
             rest = rest if counts_kinds else Counter({(StateCategory.NEUTRAL, "entities"): rest.total()})
-            text = _format_states({key: entities[key] for key in chosen}, before, rest)
+            text = _format_states({key: entities[key] for key in chosen}, names, before, rest)
             tokens = count(text) if text else 0
             if tokens <= limit:
                 return StatesText(text, tokens, {key: entities[key].state for key in chosen})
@@ -317,12 +318,26 @@ def _fit_states_text(
     return NO_STATES_TEXT
 
 
-def _format_states(listed: EntitiesByKey, before: StatesText, rest: Counter[tuple[StateCategory, str]]) -> str:
+def _find_listed_names(entities: EntitiesByKey, keys: Iterable[str]) -> dict[str, str]:
+    """Return the names to list by key; one that several entities of the area have is followed by the kind or domain."""
+    by_name = Counter([(each.area, each.name) for each in entities.values()])
+    by_kind = Counter([(each.area, each.name, each.kind) for each in entities.values()])
+    names: dict[str, str] = {}
+    for key in keys:
+        each = entities[key]
+        kind = each.kind if by_kind[each.area, each.name, each.kind] == 1 else each.domain.replace("_", " ")
+        names[key] = f"{each.name} ({kind})" if by_name[each.area, each.name] > 1 else each.name
+    return names
+
+
+def _format_states(
+    listed: EntitiesByKey, names: Mapping[str, str], before: StatesText, rest: Counter[tuple[StateCategory, str]]
+) -> str:
     """Return the listed states by area, then the counts of the remaining unusual entities and the usual states."""
     areas: defaultdict[str, list[str]] = defaultdict(list)
     for key, entity in listed.items():
         areas[entity.area].append(
-            f"{entity.name}={entity.state}{_CHANGED_SUFFIX if _has_changed(key, entity, before) else ''}"
+            f"{names[key]}={entity.state}{_CHANGED_SUFFIX if _has_changed(key, entity, before) else ''}"
         )
     groups = [f"{area or 'no area'}: {', '.join(states)}" for area, states in areas.items()]
     if counts := list(_iter_count_texts(rest)):
