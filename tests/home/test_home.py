@@ -248,6 +248,13 @@ def test_name_of_two_entities_has_their_kinds(things: tuple[str, ...], text: str
     assert ", ".join(sorted(states_text(home).text.removeprefix("Hall: ").split(", "))) == text
 
 
+def test_valve_of_the_area_is_listed_for_a_sentence_about_water() -> None:
+    home = make_home({"valve.yard": entity("valve", "Office"), "light.office": entity("light", "Office")})
+    home.kind_names = KindNames(("en",), [("water", "Water"), ("light", "Light")])
+
+    assert states_text(home, "water the office").text == "Office: Office valve=closed | rest light off"
+
+
 def test_home_without_entities_and_limit_without_room_have_no_text(home: Home) -> None:
     assert states_text(Home()).text == ""
     assert states_text(home, limit=5).text == ""

@@ -55,6 +55,8 @@ _SAFETY_KINDS = frozenset((
     "alarm control panel", "carbon monoxide", "door", "garage", "garage door", "gas", "gate", "lock", "moisture",
     "opening", "safety", "siren", "smoke", "tamper", "valve", "window",
 ))  # fmt: skip
+# The kinds that also are meant: to water the garden, a model needs the valve, not only the water meter.
+_ACTING_KINDS_BY_KIND: Mapping[str, tuple[str, ...]] = {"door": ("lock",), "water": ("valve",)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,11 +282,12 @@ def _rank_entity(entity: EntityState, area: str) -> int:
 
 
 def _find_keys_of_kinds(entities: EntitiesByKey, named: SentenceMentions) -> list[str]:
+    kinds = named.kinds.union(*[_ACTING_KINDS_BY_KIND.get(kind, ()) for kind in named.kinds])
     return [
         key
         for key, entity in entities.items()
         if (entity.area in named.areas if named.areas else entity.category is not StateCategory.USUAL)
-        and (entity.kind in named.kinds or entity.domain in named.kinds)
+        and (entity.kind in kinds or entity.domain in kinds)
     ]
 
 
