@@ -21,6 +21,7 @@ from ..turn.attempts import ToolRun
 from ..turn.errors import ToolsUnavailable
 from ..turn.tool_names import resolve_tool_name
 from .errors import log_fault
+from .intent_results import add_reached_states
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -71,20 +72,21 @@ class SafeAPIInstance(llm.APIInstance):
 
     @override
     async def async_call_tool(self, tool_input: llm.ToolInput) -> llm.ToolResult:
-        started_at, offered = time.monotonic(), [tool.name for tool in self.tools]
+        started_at, called_at, offered = time.monotonic(), time.time(), [tool.name for tool in self.tools]
         name = resolve_tool_name(tool_input.tool_name, offered)
         tool_input = replace(tool_input, tool_name=name)
         try:
             if self.withhold is not None and (withheld := await self.withhold(self, tool_input)) is not None:
                 return withheld
-            return self._mark_foreign(name, await super().async_call_tool(tool_input))
+            result = await super().async_call_tool(tool_input)
+            return self._mark_foreign(name, add_reached_states(self.api.hass, result, called_at))
         except (HomeAssistantError, probatio.Invalid) as err:
-            data: dict[str, Any] = {"error": type(err).__name__}
+            data: dict[str, Any] = {"error": type(err).__name__, "done": self._describe_effect(name, tool_input, err)}
             if text := _describe_refusal(err):
                 data["error_text"] = text
         except Exception as err:  # noqa: BLE001 - no error of a tool ends the turn
             log_fault(_LOGGER, f"Tool {name} failed", err)
-            data = {"error": type(err).__name__}
+            data = {"error": type(err).__name__, "done": self._describe_effect(name, tool_input, err)}
         finally:
             if self.on_run is not None:
                 # the name of a tool that was not offered is text invented by the model
@@ -98,6 +100,19 @@ class SafeAPIInstance(llm.APIInstance):
             return result
         data = {"result": result.data} if _NOTE_KEY in result.data else result.data
         return replace(result, data={_NOTE_KEY: _FOREIGN_NOTE, **data})
+
+    def _describe_effect(self, name: str, tool_input: llm.ToolInput, err: Exception) -> str:
+        """Return whether a call that has failed may have done something."""
+        tool = next((each for each in self.tools if each.name == name), None)
+        if tool is None or isinstance(err, intent.MatchFailedError) or read_annotations(tool).read_only:
+            return "nothing"
+        if isinstance(err, probatio.Invalid | intent.InvalidSlotInfo):
+            # a script may also call something with invalid arguments, after it has done something else
+            try:
+                probatio.Schema(tool.parameters)(tool_input.tool_args)
+            except probatio.Invalid:
+                return "nothing"
+        return "unknown, check before you try again"
 
 
 class _OwnToolsAPI(llm.API):
