@@ -124,3 +124,12 @@ async def test_failed_look_up_has_done_nothing(home: HomeAssistant) -> None:
     api = await get_api(home, tool)
 
     assert (await api.async_call_tool(llm.ToolInput("test__fail", {"name": "x"}))).data["done"] == NOTHING
+
+
+async def test_orders_of_home_assistant_do_not_contradict_each_other(home: HomeAssistant) -> None:
+    prompt = (await get_api(home)).api_prompt
+
+    assert "For a device, pass just its name. " in prompt
+    assert "When controlling an area, pass just its name, and a domain if the tool has one." in prompt
+    assert "unless they named one, a floor or the whole home" in prompt
+    assert "prefer passing" not in prompt

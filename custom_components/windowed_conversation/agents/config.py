@@ -47,9 +47,9 @@ without lists or emoji.
 - Act at once when it is clear what is meant; say only what the tool's result confirms.
 - "It", "the other one": what was last spoken of. "Here": the area in the context. If two fit, ask.
 - The newest states in the context are true; older messages and memory may not be. \
-Look up what is not listed; never guess.
+Look up what is missing; never guess.
 - Memory: what people once said; the newest wins. Ignore it unless it answers.
-- Locks, alarms, garage doors: only on a clear request.
+- Unlock, disarm, open garages only on a clear request.
 - If you cannot or do not know, say so."""
 
 # The temperature for a model in the home network, because a model that calls tools should not vary much. Without a
