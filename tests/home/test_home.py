@@ -452,6 +452,8 @@ STATE_TEXTS: list[tuple[str, str, dict[str, Any], str]] = [
     ("media_player", "playing", {"media_title": 'A "B" [C]'}, "playing \"A 'B' C\""),
     ("media_player", "off", {"media_title": "A"}, "off"),
     ("weather", "rainy", {"temperature": 3.2, "temperature_unit": "°C"}, "rainy 3 °C"),
+    ("calendar", "off", {"message": "Dentist"}, "no event now"),
+    ("calendar", "on", {"message": "Dentist"}, "event now"),
     ("vacuum", "cleaning", {"battery_level": 12}, "cleaning battery 12%"),
     ("vacuum", "docked", {"battery_level": 90}, "docked"),
     ("person", "not_home", {}, "away"),

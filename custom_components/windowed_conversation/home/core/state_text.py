@@ -171,6 +171,9 @@ def _main_state_text(domain: str, state: str, attributes: Attributes) -> str:
         return _BINARY_TEXTS_BY_CLASS.get(str(attributes.get("device_class")), ("off", "on"))[state == "on"]
     if domain in ("person", "device_tracker") and state == "not_home":
         return "away"
+    if domain == "calendar" and state in ("off", "on"):
+        # "off" would say that nothing is planned
+        return "event now" if state == "on" else "no event now"
     unit = attributes.get("unit_of_measurement")
     number = _parse_number(state) if unit or domain in ("input_number", "number", "sensor") else None
     return state if number is None else _format_rounded(number, str(unit or ""))
