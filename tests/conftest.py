@@ -98,11 +98,11 @@ def generators_end() -> Iterator[None]:
 
 
 @_in_loop
-def idle_clock() -> Iterator[None]:
+def idle_clock() -> Iterator[IdleClock]:
     """Let the event loop's time advance only while the loop is idle, so that the speed of the machine has no effect."""
     clock = IdleClock(asyncio.get_event_loop())
     clock.start()
-    yield
+    yield clock
     clock.stop()
 
 

@@ -32,7 +32,7 @@ from homeassistant.setup import async_setup_component
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
-from custom_components.windowed_conversation.agents import live_context, store
+from custom_components.windowed_conversation.agents import store
 from custom_components.windowed_conversation.agents.agent import Agent
 from custom_components.windowed_conversation.const import (
     CONF_PROVIDER,
@@ -92,9 +92,8 @@ def _whole_executor_end() -> Iterator[None]:
 def store_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the path of the store's file, which is separate for each test.
 
-    The store does not wait for the disk to sync, turns wait until recall has finished, and a locked file fails quickly.
+    The store does not wait for the disk to sync, and a locked file fails quickly.
     """
-    monkeypatch.setattr(live_context, "MEMORY_TIMEOUT", 60.0)
     monkeypatch.setattr(file, "_SYNCHRONOUS", "OFF")
     monkeypatch.setattr(file, "_LOCK_TIMEOUT_SECONDS", 0.2)
     monkeypatch.setattr(store, "STORAGE_DIR", str(tmp_path))
