@@ -203,7 +203,7 @@ async def test_what_is_remembered_is_read_back_in_the_speakers_language(
 async def test_a_memory_that_is_away_is_told(say, anna: User, memory: Memory) -> None:
     memory.close()
 
-    assert (await say("What do you remember?", anna))[0] == "I cannot use my memory right now."
+    assert (await say("Remember that the tea is green", anna))[0] == "I cannot use my memory right now."
 
 
 async def test_other_sentences_are_home_assistants_and_the_models(say, anna: User) -> None:

@@ -24,9 +24,10 @@ from custom_components.windowed_conversation.memory.core import Fact, PastTurn
 from custom_components.windowed_conversation.memory.turn.recall import HEADING, PromptFacts, build_prompt_facts
 from custom_components.windowed_conversation.turn.routing import RoutingMode
 from demo.model_server import ModelServer, call, words
+from tests.clock import IdleClock
 
 from .account_kinds import VENDORS, Kind
-from .conftest import AGENT, SayAtOnce, SayFn, SetUpFn, get_speech, until
+from .conftest import AGENT, SayAtOnce, SayFn, SetUpFn, get_speech, start, stop, until
 from .remembered import add_fact, memory_of
 from .store_file import Disk
 from .test_turns import window_of
@@ -243,28 +244,43 @@ async def test_agent_without_memory_is_told_nothing(
     assert "out on Friday" not in sent(model_server)
 
 
-async def test_late_memory_leaves_the_turn_as_it_is(
+async def test_late_search_leaves_the_turn_its_facts(
     *,
     home: HomeAssistant,
     entry,
     say: SayFn,
     say_at_once: SayAtOnce,
     model_server: ModelServer,
-    monkeypatch: pytest.MonkeyPatch,
+    idle_clock: IdleClock,
 ) -> None:
+    await say("consider that the bins are emptied by a man called Hansen", "other")
     await tell(home, ("The bins go out on Friday", None, False))
-    monkeypatch.setattr(live_context, "MEMORY_TIMEOUT", 0.0)
+    await say("who empties the bins?", "one")
+    system, question = asked(model_server)
+    assert ("Friday" in system, "Hansen" in question) == (True, True)
 
-    # Reads are blocked, because a fast result could be ready before the event loop checks the deadline.
     memory = memory_of(home).writer.open_store
     assert memory is not None
-    with memory.database._read_lock:
-        assert get_speech(await say_at_once("when do the bins go out?"))
-    assert "out on Friday" not in sent(model_server)
+    with idle_clock.paused(), memory.database._read_lock:
+        assert get_speech(await say_at_once("by whom are the bins emptied?"))
 
-    monkeypatch.setattr(live_context, "MEMORY_TIMEOUT", 60.0)
-    await say("hello there")
-    assert "out on Friday" in asked(model_server)[0]
+    system, question = asked(model_server)
+    assert ("Friday" in system, "Hansen" in question) == (True, False)
+
+
+async def test_first_turn_after_a_start_has_the_facts_though_the_file_is_busy(
+    home: HomeAssistant, entry, say_at_once: SayAtOnce, model_server: ModelServer, idle_clock: IdleClock
+) -> None:
+    await tell(home, ("The bins go out on Friday", None, False))
+    await stop(home, entry)
+    await start(home, entry)
+
+    memory = memory_of(home).writer.open_store
+    assert memory is not None
+    with idle_clock.paused(), memory.database._read_lock:
+        await say_at_once("hello there")
+
+    assert "Friday" in asked(model_server)[0]
 
 
 @pytest.mark.long

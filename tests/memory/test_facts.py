@@ -5,9 +5,9 @@ import time
 
 import pytest
 
-from custom_components.windowed_conversation.memory.core import Memory, MemoryFull, rows
+from custom_components.windowed_conversation.memory.core import Memory, MemoryFull, MemoryUnavailable, rows
 
-from .content import NOW, get_texts, turn
+from .content import NOW, get_texts
 
 
 def test_the_homes_facts_are_first_and_the_newest_of_each(memory) -> None:
@@ -181,6 +181,12 @@ def replace_fact(memory, path) -> None:
     memory.add_fact("Tea at six", replaces=1)
 
 
+def undo_replacement(memory, path) -> None:
+    memory.add_fact("Tea at six", replaces=1, at=time.time())
+    memory.add_fact("Coffee at ten")
+    assert memory.undo_replacement(memory.get_replacements()[0])
+
+
 def forget_fact(memory, path) -> None:
     memory.forget(ids=[("fact", 1)])
 
@@ -189,41 +195,35 @@ def loaded(memory, path) -> None:
     memory.load_lines(line.replace("five", "six").replace('"id": 1', '"id": 9') for line in list(memory.export()))
 
 
-def change_fact_with_sqlite(memory, path) -> None:
-    other = sqlite3.connect(path)
-    other.execute("DELETE FROM fact")
-    other.commit()
-    other.close()
-
-
 @pytest.mark.parametrize(
     "change",
-    [repeat_fact, made_private, replace_fact, forget_fact, loaded, change_fact_with_sqlite],
-    ids=lambda c: c.__name__,
+    [repeat_fact, made_private, replace_fact, undo_replacement, forget_fact, loaded],
+    ids=lambda change: change.__name__,
 )
-def test_facts_that_have_changed_have_another_revision(memory, path, change) -> None:
+def test_facts_in_working_memory_are_those_of_the_file_after_each_change(memory, path, change) -> None:
     memory.add_fact("Tea at five")
     memory.add_fact("Likes tea", person="anna")
-    before, stood = memory.get_facts_revision(), memory.get_facts("anna")
+    before = memory.get_facts("anna")
 
     change(memory, path)
 
-    assert memory.get_facts("anna") != stood
-    assert memory.get_facts_revision() != before
-
-
-def test_turns_leave_the_facts_at_their_revision(memory) -> None:
-    memory.add_fact("Tea at five")
-    before = memory.get_facts_revision()
-
-    memory.add([turn("Good morning")])
-    memory.forget(query="morning")
-
-    assert memory.get_facts_revision() == before
-
-
-def test_a_file_that_is_opened_again_has_another_revision(memory, path) -> None:
     other = Memory(path, ("en", "de"))
-
-    assert other.get_facts_revision() != memory.get_facts_revision()
+    assert memory.get_facts("anna") == other.get_facts("anna") != before
     other.close()
+
+
+def test_facts_are_known_while_the_file_is_being_read(memory) -> None:
+    memory.add_fact("Tea at five")
+
+    with memory.database._read_lock:
+        assert [fact.text for fact in memory.get_facts()] == ["Tea at five"]
+
+
+def test_facts_stay_as_they_were_when_a_change_fails(memory) -> None:
+    memory.add_fact("Tea at five")
+    writer = memory.database._write_connection
+    writer.set_authorizer(lambda action, *_: sqlite3.SQLITE_DENY if action == sqlite3.SQLITE_DELETE else 0)
+    with pytest.raises(MemoryUnavailable):
+        memory.forget(ids=[("fact", 1)])
+
+    assert [fact.text for fact in memory.get_facts()] == ["Tea at five"]

@@ -111,7 +111,8 @@ def test_letters_that_are_none_stop_nothing_and_are_in_no_error(full, caplog) ->
         beside.execute("UPDATE record_sent SET messages = '[QUOKKA' WHERE turn = 2")
         beside.commit()
 
-    assert {fact.text for fact in memory.get_facts()} == {"\ufffdFACT QUOKKA", "\ufffdFACT WOMBAT"}
+    with closing(opened(full)) as again:
+        assert {fact.text for fact in again.get_facts()} == {"\ufffdFACT QUOKKA", "\ufffdFACT WOMBAT"}
     assert list(memory.export())
     assert (damaged := RecordedTurns(memory.database).get_turn("turn-0001")) is not None
     assert [each["sent"]["messages"] for each in damaged["attempts"]] == [[]]
@@ -248,15 +249,11 @@ def test_ids_are_not_given_again_by_the_file_that_takes_over(many) -> None:
     memory.close()
 
 
-def test_figures_of_a_file_are_not_those_of_the_one_that_takes_over(many) -> None:
-    memory = opened(many)
-    before = memory.get_facts_revision()
-    memory.close()
+def test_values_are_taken_over(many) -> None:
     many.replace(get_damaged_path(many))
 
     memory = opened(many)
 
-    assert memory.get_facts_revision() != before
     with memory.database.read_transaction() as connection:
         assert str(read_value(connection, "a1", "200")).startswith("MIDDLE")
     memory.close()
@@ -422,7 +419,7 @@ def damage_schema(path, before: bytes, after: bytes) -> None:
 
 @pytest.mark.parametrize(
     ("before", "after"),
-    [(b"INSERT ON fact", b"INSERT ON \xffact"), (b"private INTEGER", b"privets INTEGER")],
+    [(b"DELETE ON fact", b"DELETE ON \xffact"), (b"private INTEGER", b"privets INTEGER")],
     ids=["not decodable", "another name"],
 )
 def test_damaged_schema_is_damage_whatever_sqlite_reports(content, tmp_path, before, after) -> None:
@@ -436,7 +433,7 @@ def test_damaged_schema_is_damage_whatever_sqlite_reports(content, tmp_path, bef
 def test_unreadable_file_is_not_overdue(content, tmp_path) -> None:
     path = tmp_path / "memory.db"
     path.write_bytes(content)
-    damage_schema(path, b"INSERT ON fact", b"INSERT ON \xffact")
+    damage_schema(path, b"DELETE ON fact", b"DELETE ON \xffact")
 
     assert not delete_overdue(path, math.inf)
     assert path.exists()

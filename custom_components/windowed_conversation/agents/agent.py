@@ -21,6 +21,7 @@ from ..bridge.chat_log import async_ask_agent
 from ..bridge.errors import log_fault
 from ..bridge.tools import ToolSchemaCache
 from ..const import DOMAIN
+from ..memory.core import Fact
 from ..memory.turn.dialog import LastAnswer
 from ..memory.turn.recall import PromptFacts
 from ..providers import ModelProfile, Unavailable, Vendor
@@ -81,8 +82,8 @@ class Agent:
         # Belongs to the account.
         self.head_start = head_start
         self.tool_schemas = ToolSchemaCache()
-        # The profiles of facts built in recent turns, each with the revision of its facts, by audience.
-        self.profiles: dict[ProfileKey, tuple[object, PromptFacts]] = {}
+        # The profiles built in recent turns, each with the facts that it was built from, by audience.
+        self.profiles: dict[ProfileKey, tuple[list[Fact], PromptFacts]] = {}
         # The last answers of memory, by conversation, which the user may confirm with a yes.
         self.last_memory_answers: dict[str, LastAnswer] = {}
         self.model = model

@@ -146,7 +146,7 @@ class ConversationTurn:
             dt_util.now(), self.speaker.name_for_stamp, *_find_device_and_area(hass, user_input.device_id)
         )
         context = self.live_context = TurnContext(agent, self.window, self.speaker, stamp, user_input.language)
-        await context.async_read_memory()
+        context.start_search()
         files, pictures = await async_read_input_files(hass, chat_log), dict[str, Attachment]()
         api = await _async_get_tools(agent, llm_context, build_turn_memory_tools(self), pictures)
         if api is not None:
@@ -157,6 +157,7 @@ class ConversationTurn:
         sizes = {"schema_tokens": count_tools_tokens(tools, agent.counter), "live_tokens": context.max_tokens}
         in_system = config.context_placement is ContextPlacement.SYSTEM
         system = _build_system_prompt(self, llm_context, api)
+        await context.async_read_memory()
         question = Question(
             model=model.with_budget(**sizes),
             system_prompt=append_prompt_facts(system, context.profile),
@@ -246,7 +247,7 @@ async def async_weigh_request(agent: Agent, llm_context: llm.LLMContext) -> Requ
     nobody, stamp = _create_nobody(agent), InputStamp(dt_util.now())
     window = Window("", agent.config.policy, agent.counter)
     context = TurnContext(agent, window, nobody, stamp, nobody.language)
-    profiles = list(agent.profiles.values()) if agent.config.memory else [(None, PromptFacts())]
+    profiles = list(agent.profiles.values()) if agent.config.memory else [([], PromptFacts())]
     instructions = _render_instructions(agent, nobody, llm_context).strip()
     return weigh_request(
         instructions,

@@ -1,16 +1,16 @@
 """Additions to a turn's requests besides its window: the profile of facts, recalled lines, and states of the home."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from itertools import filterfalse
 import logging
 import time
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..home.bridge.states import async_get_home_states
 from ..home.core.home import MAX_STATES_TOKENS, NO_STATES_TEXT, StatesText, build_states_text
-from ..memory.core import Fact, Memory, RecallHit, RecallQuery
+from ..memory.core import RecallHit
 from ..memory.turn.recall import (
     MAX_RECALLED_TOKENS,
     PromptFacts,
@@ -35,9 +35,9 @@ from ..turn.context import (
 from ..turn.names import area_name
 from ..window import Exchange, TextKind, Window, is_summary
 from .account import SentContext
-from .agent import Agent, ProfileKey
+from .agent import Agent
 from .config import AgentConfig
-from .store import async_get_store
+from .store import AgentStore, async_get_store
 from .window_notes import WindowNotes
 
 _LOGGER = logging.getLogger(__name__)
@@ -45,7 +45,7 @@ _LOGGER = logging.getLogger(__name__)
 # The largest number of profiles that are cached for later turns.
 _MAX_CACHED_PROFILES = 16
 
-# In seconds. A turn waits no longer for memory.
+# In seconds. A search of memory that takes longer is not used.
 MEMORY_TIMEOUT = 0.5
 
 NO_METRICS: Mapping[str, Any] = {"recalled_tokens": None, "recall_ms": None}
@@ -57,17 +57,8 @@ def calculate_live_limit(config: AgentConfig) -> int:
     return min(MAX_LIVE_TOKENS, memory + home)
 
 
-class _MemoryResults(NamedTuple):
-    """The facts of the window's owner (None if unchanged) with their revision, and the search results."""
-
-    facts: list[Fact] | None
-    facts_revision: object
-    recalled_facts: list[RecallHit]
-    recalled_non_facts: list[RecallHit]
-
-
 class TurnContext:
-    """The profile and the live context of a turn. Without memory, or if memory is too slow, `profile` is None."""
+    """The profile and the live context of a turn. Without memory, `profile` is None."""
 
     def __init__(self, agent: Agent, window: Window, speaker: Speaker, stamp: InputStamp, language: str) -> None:
         config = agent.config
@@ -83,7 +74,8 @@ class TurnContext:
         self._home_states = async_get_home_states(agent.hass) if config.sends_states else None
         self._formatter = RecallText(speaker.name, stamp.now)
         self._candidates: Sequence[RecallHit] = ()
-        self._read_seconds = 0.0
+        self._search: asyncio.Task[None] | None = None
+        self._search_started_at = self._search_seconds = 0.0
         self._states_text: StatesText | None = None
         self.notes = agent.state.notes_by_window.setdefault(window, WindowNotes())
         self._previous_states = self.notes.listed_states
@@ -104,54 +96,59 @@ class TurnContext:
         """The sizes of the added parts, for the trace and the last turn's attributes."""
         sizes = NO_METRICS
         if self._memory_store is not None:
-            sizes = {"recalled_tokens": self.sent.recalled.tokens, "recall_ms": round(1000 * self._read_seconds, 1)}
+            sizes = {"recalled_tokens": self.sent.recalled.tokens, "recall_ms": round(1000 * self._search_seconds, 1)}
         if self._home_states is None:
             return sizes
         states = self._states_text or NO_STATES_TEXT
         return {**sizes, "states_listed": len(states.state_by_key), "states_tokens": states.tokens}
 
+    def start_search(self) -> None:
+        """Begin to search memory, while the rest of the question is built."""
+        if self._memory_store is not None:
+            search = self._async_search(self._memory_store)
+            self._search = self._agent.hass.async_create_task(search, "search memory")
+
     async def async_read_memory(self) -> None:
-        """Read the facts and search memory. If memory is off or too slow, the turn continues without them."""
-        if self._memory_store is None:
+        """Wait for the search and read the facts. If the search is too slow, the turn continues without its results."""
+        if self._memory_store is None or self._search is None:
             return
-        # everybody who uses the window gets this prompt, so a shared one has no facts of a person
-        owner = self._speaker.person if self._speaker.is_alone else None
-        key = (owner, self._speaker.is_alone, self._formatter.owner_name)
-        revision, profile = self._agent.profiles.get(key, (None, None))
-        command_words, named = self._memory_store.command_words, ""
+        await self._search
+        if self._memory_store.predates_forgetting(self._search_started_at):
+            self._candidates = ()
+        # facts that are just being forgotten must not be sent
+        if not self._memory_store.predates_forgetting(time.time()):
+            self.profile = self.sent.facts = self._build_profile(self._memory_store)
+
+    async def _async_search(self, store: AgentStore) -> None:
+        command_words, named = store.command_words, ""
         if self._home_states is not None:
             home = self._home_states.get_home(self._language)
             command_words |= home.get_name_words()
             keys = home.find_mentions(self._speaker.text).entities
             named = " ".join([name for key in keys for name in home.entities[key].names])
-        read = partial(
-            _read_memories,
-            build_query=partial(build_recall_query, self._speaker, self._stamp.now, command_words, named),
-            owner=owner,
-            last_revision=revision if profile else None,
-        )
-        memories: _MemoryResults | None = None
-        at, began = time.time(), time.monotonic()
+        build_query = partial(build_recall_query, self._speaker, self._stamp.now, command_words, named)
+        nothing: tuple[list[RecallHit], list[RecallHit]] = [], []
+        self._search_started_at, began = time.time(), time.monotonic()
         try:
             async with asyncio.timeout(MEMORY_TIMEOUT):
-                memories = await self._memory_store.async_read(read, _MemoryResults([], None, [], []))
+                # the first query in a language compiles its patterns, so it is built in the thread
+                found = await store.async_read(lambda memory: memory.recall_relevant(build_query()), nothing)
         except Exception as err:  # noqa: BLE001 - a turn goes on without memory after any error
-            _LOGGER.debug("A turn continues without memory: %s", type(err).__name__)
-        self._read_seconds = time.monotonic() - began
-        # the facts in the last profile may have been forgotten in the meantime
-        if not self._memory_store.predates_forgetting(at):
-            self.profile = profile if memories is None else self._update_profile(key, memories, profile)
-            self.sent.facts = self.profile
+            _LOGGER.debug("A turn continues without a search of memory: %s", type(err).__name__)
+        else:
+            self._candidates = tuple(interleave_hits(*found))
+        self._search_seconds = time.monotonic() - began
 
-    def _update_profile(self, key: ProfileKey, memories: _MemoryResults, profile: PromptFacts | None) -> PromptFacts:
-        """Store the search results, and return the profile, which is a new one if the facts have changed."""
-        self._candidates = tuple(interleave_hits(memories.recalled_facts, memories.recalled_non_facts))
-        if profile is None or memories.facts is not None:
-            count = partial(self._agent.counter.count_as, TextKind.FIXED)
-            profile = build_prompt_facts(memories.facts or (), self._formatter, count)
-        profiles = self._agent.profiles
-        profiles.pop(key, None)
-        profiles[key] = memories.facts_revision, profile
+    def _build_profile(self, store: AgentStore) -> PromptFacts:
+        """Return the profile, which is a new one only if the facts have changed."""
+        # everybody who uses the window gets this prompt, so a shared one has no facts of a person
+        owner = self._speaker.person if self._speaker.is_alone else None
+        key, profiles = (owner, self._speaker.is_alone, self._formatter.owner_name), self._agent.profiles
+        facts = store.get_facts(owner, private=self._speaker.is_alone)
+        known_facts, profile = profiles.pop(key, ([], PromptFacts()))
+        if facts != known_facts:
+            profile = build_prompt_facts(facts, self._formatter, partial(self._agent.counter.count_as, TextKind.FIXED))
+        profiles[key] = facts, profile
         if len(profiles) > _MAX_CACHED_PROFILES:
             del profiles[next(iter(profiles))]
         return profile
@@ -200,15 +197,3 @@ class TurnContext:
                 now=time.time(),
             )
         return self._states_text
-
-
-def _read_memories(
-    memory: Memory, build_query: Callable[[], RecallQuery], owner: str | None, last_revision: object
-) -> _MemoryResults:
-    """Search memory, and read the owner's facts if their revision is not `last_revision`."""
-    # the first query in a language compiles its patterns, so it is built in this thread
-    query = build_query()
-    # read the revision before the facts, so that the next turn notices a change in between
-    revision = memory.get_facts_revision()
-    facts = None if revision == last_revision else memory.get_facts(owner, private=query.private)
-    return _MemoryResults(facts, revision, *memory.recall_relevant(query))

@@ -20,7 +20,7 @@ from homeassistant.util.hass_dict import HassKey
 from homeassistant.util.language import matches
 
 from ..const import CONF_MEMORY, CONF_PERSISTENCE, CONF_RECORD, DOMAIN, Persistence, RecordLevel
-from ..memory.core import Memory, MemoryUnavailable
+from ..memory.core import Fact, Memory, MemoryUnavailable
 from ..memory.turn.forgetting import CONVERSATIONS, ConversationForgetting, forget_all_but_memory
 from ..memory.turn.recall_query import get_small_talk_words, iter_command_words
 from ..record import RECORD, expire_turns, forget_turns
@@ -158,6 +158,8 @@ class AgentStore:
         self._languages = (hass.config.language, "en")
         # The words of small talk and of Home Assistant's command sentences. The writer thread reads them.
         self.command_words: frozenset[str] = frozenset()
+        # The memory that was opened last, whose facts are known even while its file cannot be used.
+        self._last_memory: Memory | None = None
         # The number of changes of memory, and the languages that were spoken in this home.
         self.changes = 0
         self.spoken_languages: tuple[str, ...] = ()
@@ -279,6 +281,11 @@ class AgentStore:
         if not await self._hass.async_add_executor_job(self.writer.pause_writing, _PAUSE_WRITES_TIMEOUT):
             _LOGGER.warning("The backup may lack what was remembered last")
 
+    @callback
+    def get_facts(self, person: str | None, *, private: bool) -> list[Fact]:
+        """Return the facts that a person may see. They are in working memory, so they are there at once."""
+        return self._last_memory.get_facts(person, private=private) if self._last_memory is not None else []
+
     async def async_read[Result](self, read: Callable[[Memory], Result], default: Result) -> Result:
         """Return the result of `read`, which runs in the executor, or return `default` if no file exists yet."""
         memory, reason = self.writer.open_store, self.writer.state.reason
@@ -325,6 +332,7 @@ class AgentStore:
         except BaseException:
             memory.close()
             raise
+        self._last_memory = memory
         return memory
 
     def _delete_all_but_memory(self, until: float, memory: Memory) -> bool:

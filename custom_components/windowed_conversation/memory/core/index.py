@@ -61,7 +61,6 @@ def _build_checksum_sql(table: str) -> str:
 
 _SCHEMA_SCRIPT = f"""
     CREATE TABLE IF NOT EXISTS setting (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
-    INSERT OR IGNORE INTO setting VALUES ('fact changes', 0);
     CREATE TABLE IF NOT EXISTS fact (
         id INTEGER PRIMARY KEY AUTOINCREMENT, origin INTEGER, at REAL NOT NULL, person TEXT,
         private INTEGER NOT NULL, text TEXT NOT NULL, spoken TEXT NOT NULL, source TEXT NOT NULL, quote TEXT NOT NULL,
@@ -86,15 +85,8 @@ _SCHEMA_SCRIPT = f"""
     CREATE TABLE IF NOT EXISTS tombstone (
         kind TEXT, id INTEGER, at REAL, asked_for INTEGER NOT NULL, PRIMARY KEY (kind, id, at)
     ) WITHOUT ROWID;
-    CREATE TRIGGER IF NOT EXISTS fact_added AFTER INSERT ON fact
-    BEGIN UPDATE setting SET value = value + 1 WHERE name = 'fact changes'; END;
-    CREATE TRIGGER IF NOT EXISTS fact_updated AFTER UPDATE ON fact
-    BEGIN UPDATE setting SET value = value + 1 WHERE name = 'fact changes'; END;
     CREATE TRIGGER IF NOT EXISTS fact_deleted AFTER DELETE ON fact
-    BEGIN
-        UPDATE setting SET value = value + 1 WHERE name = 'fact changes';
-        DELETE FROM telling WHERE fact = OLD.id;
-    END;
+    BEGIN DELETE FROM telling WHERE fact = OLD.id; END;
 """
 
 

@@ -1,10 +1,12 @@
 """`Memory`, the public interface of this package."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 import math
 from pathlib import Path
 import sqlite3
+from threading import Lock
 import time
 from types import EllipsisType
 
@@ -81,9 +83,13 @@ class Memory:
         self._words, self._read_splitter = Words(languages), Words(languages)
         self._companions = companions
         self.database = store.Database(Path(path), (build_memory_schema(self._words.version), *rooms))
+        # held while facts are changed, so that an older state of them never replaces a newer one
+        self._facts_lock = Lock()
         with self.database.read_transaction() as connection:
             # damaged rows, which are not used
             self.rows_set_aside = _count_rows(connection, "set_aside")
+            # the current facts of everybody: first the home's, each newest first
+            self.facts = select_facts(connection)
 
     def add_turn(self, turn: PastTurn) -> int:
         """Store a finished turn and return its id."""
@@ -127,7 +133,7 @@ class Memory:
         """
         now = time.time() if at is None else at
         fact = FactStatement(text, person, private, source, quote, at=now, confirmed=now, search_words=search_words)
-        with self.database.write_transaction() as connection:
+        with self._change_facts() as connection:
             return store_fact(connection, self._words, fact, replaces, teller=teller, conversation=conversation)
 
     def recall(
@@ -156,9 +162,15 @@ class Memory:
             return select_relevant(connection, self._read_splitter, cut, select_replaced_texts(connection))
 
     def get_facts(self, person: str | None = None, *, private: bool = True) -> list[Fact]:
-        """Return the facts that this person may see: first the home's, then the person's, each newest first."""
-        with self.database.read_transaction() as connection:
-            return select_facts(connection, person, private=private)
+        """Return the facts that this person may see: first the home's, then the person's, each newest first.
+
+        They are in working memory, also after the file was closed, so this never blocks.
+        """
+        return [
+            fact
+            for fact in self.facts
+            if fact.person is None or (fact.person == person and (private or not fact.private))
+        ]
 
     def get_tellings(self, person: str | None) -> dict[int, FactTelling]:
         """Return the `FactTelling` of each fact for this person, by the ids of the facts."""
@@ -172,21 +184,12 @@ class Memory:
 
     def undo_replacement(self, undone: Replacement) -> bool:
         """Make a replaced fact current again, in place of the one that replaced it. Return whether it still can be."""
-        with self.database.write_transaction() as connection:
+        with self._change_facts() as connection:
             return restore_fact(connection, self._words, undone, time.time())
-
-    def get_facts_revision(self) -> tuple[object, int]:
-        """Return a value that changes whenever any process changes a fact, and differs for each opened file.
-
-        This is much faster than reading the facts.
-        """
-        with self.database.read_transaction() as connection:
-            query = "SELECT value FROM setting WHERE name = 'fact changes'"
-            return self.database, connection.execute(query).fetchone()[0]
 
     def set_search_words(self, search_words_by_fact: Mapping[int, str]) -> None:
         """Set the search words of facts by their ids. Facts that were forgotten are skipped."""
-        with self.database.write_transaction() as connection:
+        with self._change_facts() as connection:
             for row, search_words in search_words_by_fact.items():
                 set_search_words(connection, self._words, row, search_words)
 
@@ -224,7 +227,7 @@ class Memory:
         if dry_run:
             with self.database.read_transaction() as connection:
                 return self._decide_erasure(connection, self._read_splitter, selection, dry_run=True)
-        with self.database.write_transaction() as connection:
+        with self._change_facts() as connection:
             forgotten = self._decide_erasure(connection, self._words, selection, dry_run=False)
             delete_forgotten_rows(connection, self._words, forgotten, is_requested=is_asked_for)
             delete_statements(connection, selection)
@@ -237,6 +240,15 @@ class Memory:
         if is_asked_for:
             erased = store.delete_damaged_file(self.database.path) and erased
         return replace(forgotten, is_erased=erased)
+
+    @contextmanager
+    def _change_facts(self) -> Iterator[sqlite3.Connection]:
+        """Yield the connection in a transaction that changes facts, and keep the facts that it leaves."""
+        with self._facts_lock:
+            with self.database.write_transaction() as connection:
+                yield connection
+                facts = select_facts(connection)
+            self.facts = facts
 
     def _decide_erasure(
         self, connection: sqlite3.Connection, words: Words, selection: ForgetConditions, *, dry_run: bool
@@ -292,7 +304,7 @@ class Memory:
 
         Raises `BadLine` and adds nothing if a line is malformed.
         """
-        with self.database.write_transaction() as connection:
+        with self._change_facts() as connection:
             return load_lines(connection, self._words, lines.splitlines() if isinstance(lines, str) else lines)
 
     def reindex(self, most: int = _BATCH_SIZE) -> bool:

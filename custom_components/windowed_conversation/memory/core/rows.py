@@ -113,17 +113,15 @@ def find_equal_fact(connection: sqlite3.Connection, fact: FactStatement) -> int 
     return found[0] if found else None
 
 
-def select_facts(connection: sqlite3.Connection, person: str | None, *, private: bool) -> list[Fact]:
-    """Return the facts that this person may see: first the home's, then the person's, each newest first."""
+def select_facts(connection: sqlite3.Connection) -> tuple[Fact, ...]:
+    """Return the current facts of everybody: first the home's, each newest first."""
     rows = connection.execute(
-        f"""
+        """
         SELECT id, text, at, person, private, source, quote, confirmed, told, search_words FROM fact
-        WHERE replaced_by IS NULL AND {build_visibility_condition("fact", "fact")}
-        ORDER BY person IS NOT NULL, at DESC, id DESC
-        """,
-        {"person": person, "private": private},
+        WHERE replaced_by IS NULL ORDER BY person IS NOT NULL, at DESC, id DESC
+        """
     )
-    return [Fact(row, text, at, owner, bool(secret), *rest) for row, text, at, owner, secret, *rest in rows]
+    return tuple([Fact(row, text, at, owner, bool(secret), *rest) for row, text, at, owner, secret, *rest in rows])
 
 
 def select_tellings(connection: sqlite3.Connection, person: str | None) -> dict[int, FactTelling]:
