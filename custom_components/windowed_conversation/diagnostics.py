@@ -60,6 +60,7 @@ def _describe_memory(hass: HomeAssistant) -> dict[str, Any] | None:
         "rows_set_aside": state.rows_set_aside,
         "statistics": state.statistics and asdict(state.statistics),
         "counts": {"written": counts.pop("rows_written"), **counts},
+        "late_searches": store.late_searches,
     }
 
 

@@ -71,6 +71,7 @@ def _describe_memory(hass: HomeAssistant) -> dict[str, Any]:
         "memory_size": f"{size / 1_000_000:.1f} MB",
         "memory_queued": counts.queued,
         "memory_dropped": counts.lost_count,
+        "memory_late": store.late_searches,
     }
     if counts.written_at is None:
         return shown

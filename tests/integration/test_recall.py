@@ -28,7 +28,7 @@ from tests.clock import IdleClock
 
 from .account_kinds import VENDORS, Kind
 from .conftest import AGENT, SayAtOnce, SayFn, SetUpFn, get_speech, start, stop, until
-from .remembered import add_fact, memory_of
+from .remembered import add_fact, memory_of, recorded_turns
 from .store_file import Disk
 from .test_turns import window_of
 
@@ -266,6 +266,9 @@ async def test_late_search_leaves_the_turn_its_facts(
 
     system, question = asked(model_server)
     assert ("Friday" in system, "Hansen" in question) == (True, False)
+    await say("thank you very much for that")
+    assert [turn["memory_late"] for turn in await recorded_turns(home)] == [False, False, True, False]
+    assert memory_of(home).late_searches == 1
 
 
 async def test_first_turn_after_a_start_has_the_facts_though_the_file_is_busy(

@@ -128,7 +128,7 @@ async def test_memory_is_shown_with_its_figures(
     shown = await page()
 
     assert shown["memory"] == "ok"
-    assert (shown["memory_queued"], shown["memory_dropped"]) == (0, 0)
+    assert (shown["memory_queued"], shown["memory_dropped"], shown["memory_late"]) == (0, 0, 0)
     assert abs(datetime.now(UTC) - time(shown["memory_written"])) < timedelta(minutes=5)
     figures = memory_of(home).writer.state.statistics
     assert shown["memory_size"] == f"{(figures.size if figures else 0) / 1e6:.1f} MB"

@@ -123,6 +123,7 @@ async def test_list_has_the_figures_of_a_turn_and_no_word(
                 "failures": [],
                 "tools": ["HassTurnOn"],
                 "failed_tool_calls": 1,
+                "memory_late": True,
                 "requests": 1,
                 "usage": {
                     "input": 100,

@@ -64,6 +64,8 @@ class TurnContext:
         config = agent.config
         self.profile: PromptFacts | None = None
         self.sent = SentContext()
+        # Whether the turn continued without its search of memory, because that took too long.
+        self.is_search_late = False
         self._agent = agent
         self._count_tokens = agent.counter.count
         self._window = window
@@ -133,6 +135,9 @@ class TurnContext:
             async with asyncio.timeout(MEMORY_TIMEOUT):
                 # the first query in a language compiles its patterns, so it is built in the thread
                 found = await store.async_read(lambda memory: memory.recall_relevant(build_query()), nothing)
+        except TimeoutError:
+            self.is_search_late = True
+            store.late_searches += 1
         except Exception as err:  # noqa: BLE001 - a turn goes on without memory after any error
             _LOGGER.debug("A turn continues without a search of memory: %s", type(err).__name__)
         else:

@@ -75,6 +75,7 @@ def describe_turn(turn: ConversationTurn) -> TurnRecord:
         "answered_by": state.answered_by,
         "failures": [{"agent": each.agent, "error": get_error_key(each.error)} for each in state.failures],
         "failed_tool_calls": state.failed_tool_calls,
+        "memory_late": turn.live_context is not None and turn.live_context.is_search_late,
         "cost": None,
         "time_to_first_token": state.first_token_seconds,
     }

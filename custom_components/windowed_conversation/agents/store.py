@@ -160,6 +160,8 @@ class AgentStore:
         self.command_words: frozenset[str] = frozenset()
         # The memory that was opened last, whose facts are known even while its file cannot be used.
         self._last_memory: Memory | None = None
+        # The number of turns that continued without a search because it took too long.
+        self.late_searches = 0
         # The number of changes of memory, and the languages that were spoken in this home.
         self.changes = 0
         self.spoken_languages: tuple[str, ...] = ()

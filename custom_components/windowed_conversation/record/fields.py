@@ -86,6 +86,8 @@ class TurnRecord(TypedDict):
     # The names of the called tools.
     tools: list[str]
     failed_tool_calls: int
+    # Whether the search of memory took too long, so that nothing was recalled.
+    memory_late: bool
     # The number of requests, and the sum of their usage.
     requests: int
     usage: dict[str, int]
@@ -122,6 +124,7 @@ EMPTY_TURN: TurnRecord = {
     "failures": [],
     "tools": [],
     "failed_tool_calls": 0,
+    "memory_late": False,
     "requests": 0,
     "usage": {},
     "cost": None,
