@@ -307,6 +307,30 @@ def test_turns_of_any_time_are_recalled_if_the_span_has_none(memory) -> None:
     assert found == ["stains are removed with salt"]
 
 
+def test_turns_of_no_other_time_are_recalled_if_the_span_is_over(memory) -> None:
+    memory.add_turn(turn("stains are removed with salt"))
+
+    assert find_turns(memory, "how are stains removed?", since=NOW + DAY, until=NOW + 2 * DAY, is_time_over=True) == []
+
+
+def test_newest_turns_of_the_time_span_are_recalled_if_none_matches(memory) -> None:
+    for day in range(4):
+        memory.add_turn(turn(f"stains of sort {day}", conversation=f"c{day}", at=NOW + day * DAY))
+    time = {"since": NOW + DAY, "until": NOW + 2 * DAY, "is_time_over": True, "lists_time": True}
+
+    assert find_turns(memory, "what did I ask?", **time) == ["stains of sort 2", "stains of sort 1"]
+    assert find_turns(memory, "what did I ask about stains of sort 1?", **time)[0] == "stains of sort 1"
+
+
+def test_question_that_asks_for_a_time_is_not_in_its_list(memory) -> None:
+    asked = "what did I ask you today?"
+    memory.add_turn(turn(asked, at=NOW))
+
+    assert (
+        find_turns(memory, "what did I ask you?", since=NOW, until=NOW + DAY, asked_text=asked, lists_time=True) == []
+    )
+
+
 def test_facts_are_recalled_from_any_time(memory) -> None:
     memory.add_fact("stains are removed with salt", at=NOW)
 

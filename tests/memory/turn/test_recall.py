@@ -351,6 +351,8 @@ def test_query_has_the_span_and_the_sentence_without_its_phrase() -> None:
         command_words=frozenset({"light"}),
         is_question=True,
         asked_text="what did I ask you last week about stains?",
+        is_time_over=True,
+        lists_time=True,
     )
 
 

@@ -154,6 +154,10 @@ class RecallQuery(NamedTuple):
     asked_text: str | None = None
     # The names of entities in the sentence. Their words are no more distinctive than those of commands.
     named: str = ""
+    # Whether turns and summaries of any other time are irrelevant, even if none in the time span matches.
+    is_time_over: bool = False
+    # Whether the newest turns and summaries of the time span are relevant if none matches.
+    lists_time: bool = False
 
 
 def search_memories(
@@ -218,27 +222,41 @@ def select_relevant(
 ) -> tuple[list[RecallHit], list[RecallHit]]:
     """Return the facts, and the summaries and turns, that are worth their tokens in a request, best match first.
 
-    The time span of the query applies to summaries and turns, if there is a relevant one in it. `replaced` are the
-    texts of replaced facts with their owners: a turn that contains one is left out.
+    The time span of the query applies to summaries and turns. If it is not over, those of any time are found where it
+    has none that are relevant. `replaced` are the texts of replaced facts with their owners: a turn that contains one
+    is left out.
     """
     question = words.search_terms(query.text, query.speaker, query.command_words, query.named)
     least = _choose_least_shares(question, is_question=query.is_question)
     anytime = query._replace(since=-math.inf, until=math.inf)
     facts = search_memories(connection, ("fact",), anytime, question) if least.fact is not None else []
-    if not facts and least.turn is None:
+    if not facts and least.turn is None and not query.lists_time:
         return [], []
     relevance = _Relevance(connection, words, question, query.speaker or "")
     facts = [fact for fact in facts if relevance.calculate_share(fact) >= (least.fact or 0.0)]
-    if least.turn is None:
+    if least.turn is None and not query.lists_time:
         return facts, []
-    texts = tuple(replaced)
-    for spanned in dict.fromkeys((query, anytime)):
+    worth_recalling = partial(
+        _is_worth_recalling, replaced=tuple(replaced), words=words, command_words=query.command_words
+    )
+    times = () if least.turn is None else (query,) if query.is_time_over else dict.fromkeys((query, anytime))
+    for spanned in times:
         found = search_memories(connection, ("summary", "turn"), spanned, question)
-        worth_recalling = partial(_is_worth_recalling, replaced=texts, words=words, command_words=query.command_words)
-        relevant = [each for each in found if relevance.calculate_share(each) >= least.turn and worth_recalling(each)]
+        relevant = [
+            each for each in found if relevance.calculate_share(each) >= (least.turn or 0.0) and worth_recalling(each)
+        ]
         if relevant:
             return facts, _add_neighbors(relevant, found, worth_recalling)
-    return facts, []
+    return facts, [each for each in _list_time(connection, query) if worth_recalling(each)]
+
+
+def _list_time(connection: sqlite3.Connection, query: RecallQuery) -> list[RecallHit]:
+    """Return the newest summaries and turns of the query's time span if it asks for them, without the question."""
+    if not query.lists_time:
+        return []
+    listed = MemoryListQuery(query.person, query.private, ("summary", "turn"), query.since, query.until, query.limit)
+    found = select_newest(connection, listed)
+    return [each for each in found if each.text.partition("\n")[0] != query.asked_text]
 
 
 class _LeastShares(NamedTuple):
@@ -379,7 +397,9 @@ def select_newest(connection: sqlite3.Connection, query: MemoryListQuery) -> lis
         },
     )
     return [
-        RecallHit(kind, row, text, at, owner, 0.0, conversation, bool(private), tool_names=tuple((tools or "").split()))
+        RecallHit(
+            kind, row, text.strip("\n"), at, owner, 0.0, conversation, bool(private), "", tuple((tools or "").split())
+        )
         for kind, row, text, at, owner, conversation, private, tools in found
     ]
 

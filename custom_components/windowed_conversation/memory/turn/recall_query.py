@@ -64,7 +64,18 @@ def build_recall_query(speaker: Speaker, now: datetime, command_words: frozenset
         # what was asked often would otherwise be all that is found
         asked_text=" ".join(speaker.text.split()),
     )
-    return query._replace(text=span.text, since=span.since, until=span.until) if span else query
+    if span is None:
+        return query
+    lists_time = query.is_question and _names_speaker(span.text, speaker.language)
+    return query._replace(
+        text=span.text, since=span.since, until=span.until, is_time_over=span.is_over, lists_time=lists_time
+    )
+
+
+def _names_speaker(text: str, language: str) -> bool:
+    """Return whether a question about the past is about what the speaker, or the speaker and others, said or did."""
+    edge = get_word_boundary(language)
+    return re.search(f"{edge}(?:{load_language(language)['past']['i_or_we']}){edge}", text, re.IGNORECASE) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +88,8 @@ class TimeSpan:
     since: float
     until: float
     text: str
+    # Unlike today, which goes on, and a month, which may be the next one of this name.
+    is_over: bool
 
 
 def find_past_time(text: str, language: str, now: datetime) -> TimeSpan | None:
@@ -88,7 +101,9 @@ def find_past_time(text: str, language: str, now: datetime) -> TimeSpan | None:
                 continue
             first, end = (_start_of_day(now, day) for day in days)
             rest = f"{text[: found.start()]} {text[found.end() :]}" if is_removed else text
-            return TimeSpan(first.timestamp(), min(end, now).timestamp(), " ".join(rest.split()))
+            return TimeSpan(
+                first.timestamp(), min(end, now).timestamp(), " ".join(rest.split()), is_removed and end <= now
+            )
     return None
 
 
