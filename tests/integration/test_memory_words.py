@@ -276,8 +276,10 @@ async def test_tools_recall_and_forget_what_was_remembered(
     await call("remember", text=TEXT, quote=QUOTE)
 
     recalled = await call("recall", "when is it?", query="when is my dentist appointment?")
+    listed = await call("recall", "what do I have today?", query="", since="2000-01-01")
     gone = await call("forget", "forget my dentist", query="dentist on Tuesday")
 
+    assert listed.data["recalled"] == recalled.data["recalled"]
     (line,) = recalled.data["recalled"]
     assert line.endswith(f', Anna: "{TEXT}"')
     assert gone.data == {"forgotten": [TEXT]}

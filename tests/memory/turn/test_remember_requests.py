@@ -462,6 +462,17 @@ def test_what_is_recalled_of_a_summary_says_that_it_is_one(memory: Memory) -> No
     assert lines == ('2026-09-21, Anna, summary of an earlier conversation: "The door was open."',)
 
 
+def test_without_a_query_the_newest_of_the_time_are_listed(memory: Memory) -> None:
+    for day in range(12):
+        memory.add_fact(f"Fact of day {day}", at=1_790_000_000.0 + day * 86_400)
+
+    since, until = 1_790_000_000.0 + 2 * 86_400, 1_790_000_000.0 + 3 * 86_400
+    lines = recall_lines(memory, speaker("anna", "what was that?"), " ", UTC, since=since, until=until)
+
+    assert lines == ('2026-09-24, the home: "Fact of day 3"', '2026-09-23, the home: "Fact of day 2"')
+    assert len(recall_lines(memory, speaker("anna", "what was that?"), "", UTC)) == 8
+
+
 def test_what_is_recalled_is_bounded(memory: Memory) -> None:
     for number in range(50):
         said(memory, f"door {number} {'very long ' * 200}")

@@ -165,7 +165,9 @@ class RecallTool(_MemoryTool):
     description = "Search earlier conversations if the context does not answer."
     parameters = probatio.Schema(
         {
-            probatio.Required("query"): _text_field(_MAX_QUERY),
+            probatio.Required("query", description="Empty to list a time"): probatio.All(
+                str, probatio.Length(max=_MAX_QUERY)
+            ),
             probatio.Optional("since", description="YYYY-MM-DD"): _text_field(_MAX_QUERY),
             probatio.Optional("until"): _text_field(_MAX_QUERY),
         }

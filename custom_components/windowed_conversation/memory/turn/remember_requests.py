@@ -9,15 +9,18 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, tzinfo
 from enum import StrEnum
 from functools import cache, partial
+import math
 import re
 from types import EllipsisType
 from typing import NamedTuple
 
 from ..core import (
+    KINDS,
     Fact,
     LostRows,
     Memory,
     MemoryFull,
+    MemoryListQuery,
     RecallHit,
     Words,
     base_language,
@@ -254,16 +257,23 @@ def recall_lines(
     since: float | None = None,
     until: float | None = None,
 ) -> tuple[str, ...]:
-    """Return lines for a model: the memories that match a query and that the speaker may know, best match first."""
-    found = memory.recall(
-        query,
-        person=speaker.person,
-        speaker=speaker.name,
-        limit=_MAX_HITS,
-        since=since,
-        until=until,
-        private=speaker.is_alone,
-    )
+    """Return lines for a model: the memories that match a query and that the speaker may know, best match first.
+
+    Without a query, they are the newest memories of the time.
+    """
+    if query.strip():
+        found = memory.recall(
+            query,
+            person=speaker.person,
+            speaker=speaker.name,
+            limit=_MAX_HITS,
+            since=since,
+            until=until,
+            private=speaker.is_alone,
+        )
+    else:
+        times = -math.inf if since is None else since, math.inf if until is None else until
+        found = memory.list_newest(MemoryListQuery(speaker.person, speaker.is_alone, KINDS, *times, _MAX_HITS))
     return tuple(_format_recalled_line(recalled, speaker, zone) for recalled in found)
 
 
