@@ -83,12 +83,14 @@ def build_visibility_condition(kind: MemoryKind, row: str) -> str:
 
 
 def _build_hits_query(kind: MemoryKind) -> str:
+    # the index sorts its matches, so only the first of them are looked up in the table
     return f"""
-        SELECT {kind}.id, -bm25({kind}_words, 1.0, {_PART_WEIGHT_BY_KIND[kind]}, {_SEARCH_WORD_WEIGHT}) AS score
+        SELECT {kind}.id, -{kind}_words.rank AS score
         FROM {kind}_words CROSS JOIN {kind} ON {kind}.id = {kind}_words.rowid
         WHERE {kind}_words MATCH :match AND {build_visibility_condition(kind, kind)}{_HITS_CONDITION_BY_KIND[kind]}
+        AND {kind}_words.rank MATCH 'bm25(1.0, {_PART_WEIGHT_BY_KIND[kind]}, {_SEARCH_WORD_WEIGHT})'
         AND {kind}.at BETWEEN :since AND :until
-        ORDER BY score DESC LIMIT {_MATCHES_PER_RESULT} * :limit
+        ORDER BY {kind}_words.rank LIMIT {_MATCHES_PER_RESULT} * :limit
     """
 
 
@@ -164,21 +166,45 @@ def search_memories(
     connection: sqlite3.Connection, kinds: tuple[MemoryKind, ...], query: RecallQuery, question: SearchTerms
 ) -> list[RecallHit]:
     """Return the matches of a query, best first. Matches with equal scores are in the order of `KINDS`."""
-    found = [recalled for kind in KINDS if kind in kinds for recalled in _matches(connection, kind, query, question)]
+    return _search(connection, kinds, query, _TermCounts(connection, question))
+
+
+class _TermCounts(dict[MemoryKind, dict[str, int]]):
+    """The numbers of rows that have the terms of a question, by kind. Each kind is read once, which takes time."""
+
+    def __init__(self, connection: sqlite3.Connection, question: SearchTerms) -> None:
+        super().__init__()
+        self._connection = connection
+        self.question = question
+
+    def __missing__(self, kind: MemoryKind) -> dict[str, int]:
+        question = self.question
+        wanted = question.words + question.word_parts + (question.word_edges if kind == "fact" else ())
+        places = ",".join("?" * len(wanted))
+        self[kind] = dict(
+            self._connection.execute(f"SELECT term, doc FROM {kind}_terms WHERE term IN ({places})", wanted).fetchall()
+        )
+        return self[kind]
+
+
+def _search(
+    connection: sqlite3.Connection, kinds: tuple[MemoryKind, ...], query: RecallQuery, counts: _TermCounts
+) -> list[RecallHit]:
+    found = [recalled for kind in KINDS if kind in kinds for recalled in _matches(connection, kind, query, counts)]
     return sorted(found, key=attrgetter("score"), reverse=True)[: max(0, query.limit)]
 
 
 def _matches(
-    connection: sqlite3.Connection, kind: MemoryKind, query: RecallQuery, question: SearchTerms
+    connection: sqlite3.Connection, kind: MemoryKind, query: RecallQuery, counts: _TermCounts
 ) -> Iterator[RecallHit]:
-    match = _build_match_expression(connection, kind, question)
+    match = _build_match_expression(kind, counts)
     if not match:
         return
     parameters = {**query._asdict(), "match": match, "limit": max(0, query.limit)}
     for row, score, at, text, person, conversation, private, tools, *rest in connection.execute(
         _QUERIES[kind], parameters
     ):
-        part = extract_excerpt(text, question.words) if kind == "summary" else ""
+        part = extract_excerpt(text, counts.question.words) if kind == "summary" else ""
         names = tuple((tools or "").split())
         yield RecallHit(kind, row, text.strip("\n"), at, person, score, conversation, bool(private), part, names, *rest)
 
@@ -198,13 +224,10 @@ def extract_excerpt(text: str, terms: tuple[str, ...]) -> str:
     return chosen if len(chosen) <= MAX_EXCERPT_CHARS else join_lines(chosen, MAX_EXCERPT_CHARS)
 
 
-def _build_match_expression(connection: sqlite3.Connection, kind: MemoryKind, question: SearchTerms) -> str:
+def _build_match_expression(kind: MemoryKind, counts: _TermCounts) -> str:
     """Return the FTS5 expression for the rarest terms of a query, up to a total of `_MAX_SCORED_ROWS` rows."""
+    question, terms = counts.question, counts[kind]
     parts = question.word_parts + question.word_edges if kind == "fact" else question.word_parts
-    wanted_terms = question.words + parts
-    places = ",".join("?" * len(wanted_terms))
-    counts = f"SELECT term, doc FROM {kind}_terms WHERE term IN ({places})"
-    terms: dict[str, int] = dict(connection.execute(counts, wanted_terms).fetchall())
     rows = 0
     chosen: list[str] = []
     for column, wanted in (("{words search_words}", question.words), ("parts", parts)):
@@ -229,10 +252,11 @@ def select_relevant(
     question = words.search_terms(query.text, query.speaker, query.command_words, query.named)
     least = _choose_least_shares(question, is_question=query.is_question)
     anytime = query._replace(since=-math.inf, until=math.inf)
-    facts = search_memories(connection, ("fact",), anytime, question) if least.fact is not None else []
+    counts = _TermCounts(connection, question)
+    facts = _search(connection, ("fact",), anytime, counts) if least.fact is not None else []
     if not facts and least.turn is None and not query.lists_time:
         return [], []
-    relevance = _Relevance(connection, words, question, query.speaker or "")
+    relevance = _Relevance(connection, words, counts, query.speaker or "")
     facts = [fact for fact in facts if relevance.calculate_share(fact) >= (least.fact or 0.0)]
     if least.turn is None and not query.lists_time:
         return facts, []
@@ -241,7 +265,7 @@ def select_relevant(
     )
     times = () if least.turn is None else (query,) if query.is_time_over else dict.fromkeys((query, anytime))
     for spanned in times:
-        found = search_memories(connection, ("summary", "turn"), spanned, question)
+        found = _search(connection, ("summary", "turn"), spanned, counts)
         relevant = [
             each for each in found if relevance.calculate_share(each) >= (least.turn or 0.0) and worth_recalling(each)
         ]
@@ -316,22 +340,20 @@ def _add_neighbors(
 class _Relevance:
     """Calculates the share of a question's weight that a text has. A rare word weighs more than a common one."""
 
-    def __init__(self, connection: sqlite3.Connection, words: Words, question: SearchTerms, speaker: str) -> None:
+    def __init__(self, connection: sqlite3.Connection, words: Words, term_counts: _TermCounts, speaker: str) -> None:
         """Weigh the terms of the question by their inverse document frequency.
 
         A pair of characters that no memory contains may span two words, and has no weight. The name of the speaker,
         which stands for "I", is no evidence unless it is all that the question has.
         """
         self._words = words
-        self._question = question
+        self._question = question = term_counts.question
         names = words.build_term_set(speaker)
         self._name_terms = names if names < {*question.words, *question.word_beginnings} else set[str]()
-        places = ",".join("?" * len(question.words))
         counts: Counter[str] = Counter()
         row_count = 0
         for kind in KINDS:
-            rows = connection.execute(f"SELECT term, doc FROM {kind}_terms WHERE term IN ({places})", question.words)
-            counts.update(dict(rows.fetchall()))
+            counts.update(term_counts[kind])
             # counting the rows would take longer, and a few deleted ones hardly change a weight
             row_count += connection.execute(f"SELECT coalesce(max(id), 0) FROM {kind}").fetchone()[0]
         row_count = max(row_count, _MIN_WEIGHED_ROWS)
