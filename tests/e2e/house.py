@@ -64,11 +64,6 @@ class House:
         await wait_for_sensor_update(self.client, self.sensors["turn_duration"], began)
         return turn
 
-    async def ask_twice(self, text: str, conversation_id: str | None = None) -> list[str]:
-        """Ask twice and return both answers: on a busy machine, memory may be too late for one of the turns."""
-        first = await self.say(text, conversation_id)
-        return [first.speech, (await self.say(text, first.conversation_id)).speech]
-
     async def say_aloud(self, text: str, watch: TurnEventCallback) -> Turn:
         """Speak the text in a new conversation; `watch` also receives the audio of the answer."""
         self.said.append(text)
