@@ -235,6 +235,7 @@ def _build_parameters(request: Request) -> dict[str, Any]:
         "compaction": settings.compaction or None,
         "max_answer_tokens": request.answer_limit,
         "may_call": None if request.may_call else False,
+        "requires_call": request.requires_call or None,
     }
     return {name: value for name, value in parameters.items() if value is not None}
 

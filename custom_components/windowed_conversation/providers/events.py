@@ -110,6 +110,8 @@ class Request:
     # Whether the model may call the tools. If it may not, they are usually still sent, so that the request begins like
     # earlier ones. They are dropped if the server may not support forbidding calls.
     may_call: bool = True
+    # Whether the answer must call one of the tools. Not every server can demand it, and some refuse such a request.
+    requires_call: bool = False
     # The schema that the answer must match. None for text.
     answer_schema: AnswerSchema | None = None
     # Whether the newest exchange contains results of the provider's own search.

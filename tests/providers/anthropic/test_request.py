@@ -250,6 +250,15 @@ def test_request_in_which_no_call_may_be_made_is_marked_before_its_messages() ->
     assert describe_cache_breakpoints(asked)["breakpoints"] == ["tools", "system"]
 
 
+def test_model_that_must_call_a_tool_does_not_think_and_is_marked_before_its_messages() -> None:
+    asked = request(tools=(CLOCK, LIGHT), profile=ADAPTIVE, settings=HIGH, requires_call=True)
+
+    sent = encode_request(asked)
+
+    assert "thinking" not in sent
+    assert marked(sent) == [LIGHT.name, SYSTEM.content]
+
+
 def test_agent_without_tools_is_marked_in_its_history_whatever_may_be_called() -> None:
     allowed = request(*loop(None), tools=(), profile=ADAPTIVE)
 

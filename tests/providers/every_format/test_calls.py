@@ -205,6 +205,30 @@ async def test_tools_stay_where_they_were_and_may_not_be_called(
     assert last == before | wire.no_calls
 
 
+async def test_tools_stay_where_they_were_and_one_must_be_called(
+    wire: Wire, provider: Provider, byte_server: ByteServer
+) -> None:
+    byte_server.set_reply(*wire.answer(Text(("Done.",))))
+    asked = Request("model", LOOP, TOOLS)
+
+    await Heard().read(provider.stream(asked))
+    await Heard().read(provider.stream(replace(asked, requires_call=True)))
+
+    before, last = byte_server.requests
+    assert last == before | wire.any_call
+
+
+async def test_request_without_tools_requires_no_call(wire: Wire, provider: Provider, byte_server: ByteServer) -> None:
+    byte_server.set_reply(*wire.answer(Text(("hello",))))
+    asked = Request("model", LOOP[:2])
+
+    await Heard().read(provider.stream(asked))
+    await Heard().read(provider.stream(replace(asked, requires_call=True)))
+
+    before, last = byte_server.requests
+    assert last == before
+
+
 async def test_request_without_tools_forbids_nothing(wire: Wire, provider: Provider, byte_server: ByteServer) -> None:
     byte_server.set_reply(*wire.answer(Text(("hello",))))
     asked = Request("model", LOOP[:2])

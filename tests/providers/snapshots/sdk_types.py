@@ -26,6 +26,7 @@ class _GenerateContent(BaseModel, extra="forbid"):
     systemInstruction: google.Content  # noqa: N815 - the name on the wire
     tools: list[google.Tool]
     generationConfig: google.GenerationConfig  # noqa: N815 - the name on the wire
+    toolConfig: google.ToolConfig | None = None  # noqa: N815 - the name on the wire
 
 
 def matches_sdk_types(name: str, body: Any) -> bool:

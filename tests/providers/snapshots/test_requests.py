@@ -70,13 +70,11 @@ async def http_client(snapshot_case: Format) -> AsyncIterator[Any]:
 
 
 @pytest.fixture
-def send(
-    snapshot_case: Format, http_client: Any, model_server: ModelServer
-) -> Callable[[ModelProfile], Awaitable[Any]]:
+def send(snapshot_case: Format, http_client: Any, model_server: ModelServer) -> Callable[..., Awaitable[Any]]:
     """Return a function that sends the conversation's newest request to a model and returns the server's record."""
     model_server.change(models=MODELS)
 
-    async def send(profile: ModelProfile) -> Any:
+    async def send(profile: ModelProfile, **fields: Any) -> Any:
         request = Request(
             snapshot_case.model,
             conversation(snapshot_case.wire.name).messages(),
@@ -85,6 +83,7 @@ def send(
             cache_key="agent",
             max_answer_tokens=4096,
             settings=ModelSettings(effort=Effort.LOW, temperature=0.5),
+            **fields,
         )
         await Heard().read(snapshot_case.wire.connect(model_server.address, http_client).stream(request))
         return model_server.requests[-1]
@@ -93,13 +92,13 @@ def send(
 
 
 @pytest.fixture
-async def sent(snapshot_case: Format, send: Callable[[ModelProfile], Awaitable[Any]]) -> Any:
+async def sent(snapshot_case: Format, send: Callable[..., Awaitable[Any]]) -> Any:
     """Return the server's record of the request for the conversation's newest turn."""
     return await send(snapshot_case.profile)
 
 
 @pytest.fixture
-async def sent_to_the_blind(snapshot_case: Format, send: Callable[[ModelProfile], Awaitable[Any]]) -> Any:
+async def sent_to_the_blind(snapshot_case: Format, send: Callable[..., Awaitable[Any]]) -> Any:
     """Return the server's record of the same request to a model that does not accept images."""
     return await send(replace(snapshot_case.profile, images=False))
 
@@ -125,6 +124,15 @@ async def test_request_breaks_no_rule_of_its_format(sent: Any) -> None:
 
 
 async def test_request_is_what_the_sdk_takes(sent: Any, snapshot_case: Format) -> None:
+    assert matches_sdk_types(snapshot_case.wire.name, sent.body)
+
+
+async def test_request_that_must_be_answered_with_a_call_breaks_no_rule_of_its_format(
+    snapshot_case: Format, send: Callable[..., Awaitable[Any]]
+) -> None:
+    sent = await send(snapshot_case.profile, requires_call=True)
+
+    assert sent.violations == []
     assert matches_sdk_types(snapshot_case.wire.name, sent.body)
 
 

@@ -113,6 +113,7 @@ class AnthropicWire:
     name = "anthropic"
     clients: tuple[str, ...] = (SDK_CLIENT,)
     no_calls: Mapping[str, Any] = {"tool_choice": {"type": "none"}}
+    any_call: Mapping[str, Any] = {"tool_choice": {"type": "any"}}
 
     def connect(self, address: str, http_client: Any, *, timeout: float = 10.0) -> Provider:
         provider = create_anthropic_messages(address, API_KEY, http_client)

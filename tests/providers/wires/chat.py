@@ -68,6 +68,7 @@ class ChatWire:
     name = "chat"
     clients = CLIENTS
     no_calls: Mapping[str, Any] = {"tool_choice": "none"}
+    any_call: Mapping[str, Any] = {"tool_choice": "required"}
 
     def __init__(self, dialect: Dialect = Dialect.COMPATIBLE) -> None:
         self._dialect = dialect

@@ -81,6 +81,7 @@ class GeminiWire:
     name = "gemini"
     clients = CLIENTS
     no_calls: Mapping[str, Any] = {"toolConfig": {"functionCallingConfig": {"mode": "NONE"}}}
+    any_call: Mapping[str, Any] = {"toolConfig": {"functionCallingConfig": {"mode": "ANY"}}}
 
     def connect(self, address: str, http_client: Any, *, timeout: float = 10.0) -> GeminiProvider:
         return GeminiProvider(address, API_KEY, http_client, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), timeout=timeout)

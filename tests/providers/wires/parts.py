@@ -66,12 +66,14 @@ class End(StrEnum):
 class Wire(Protocol):
     """The bytes of a format, and the provider that reads them; `clients` are the HTTP packages that its SDK runs on.
 
-    `no_calls` contains the fields of a request whose tools may not be called.
+    `no_calls` contains the fields of a request whose tools may not be called, and `any_call` those of one that must
+    call a tool.
     """
 
     name: str
     clients: tuple[str, ...]
     no_calls: Mapping[str, Any]
+    any_call: Mapping[str, Any]
 
     def connect(self, address: str, http_client: Any, *, timeout: float = 10.0) -> Provider:
         """Return a provider for the server at an address without a path; `timeout` is in seconds."""

@@ -125,6 +125,7 @@ class ResponsesWire:
     name = "responses"
     clients = CLIENTS
     no_calls: Mapping[str, Any] = {"tool_choice": "none"}
+    any_call: Mapping[str, Any] = {"tool_choice": "required"}
 
     def connect(self, address: str, http_client: Any, *, timeout: float = 10.0) -> ResponsesProvider:
         """Return a provider for the server, see `Wire.connect`."""

@@ -289,7 +289,7 @@ def _encode_body(request: Request) -> tuple[dict[str, Any], dict[str, Block]]:
 
     A different `tool_choice` invalidates the cached prefix from the messages on, but not the tools and the system
     prompt: https://platform.claude.com/docs/en/build-with-claude/prompt-caching#what-invalidates-the-cache So messages
-    are not marked in the one request that forbids calls: no later request would read that cache entry.
+    are not marked in a request that forbids or requires calls: no later request would read that cache entry.
     """
     request, wanted = place_answer_schema(request, ANTHROPIC)
     names = map_argument_names(request.tools)
@@ -315,10 +315,12 @@ def _encode_body(request: Request) -> tuple[dict[str, Any], dict[str, Block]]:
         body["tools"] = tools
         if not (request.may_call and (request.tools or request.web_search)):
             body["tool_choice"] = {"type": "none"}
+        elif request.requires_call:
+            body["tool_choice"] = {"type": "any"}
     if request.profile.sampling and "thinking" not in body:
         body |= _encode_sampling(request.settings)
     ends = {"tools": tools[-1] if tools else None, "system": system[-1] if system else None}
-    if request.may_call or not (request.tools or request.web_search):
+    if (request.may_call and not request.requires_call) or not (request.tools or request.web_search):
         ends |= {"history": conversation.history_end, "newest": conversation.last_block()}
     return body, {name: block for name, block in ends.items() if block is not None}
 
@@ -346,7 +348,9 @@ def _encode_sampling(settings: ModelSettings) -> dict[str, float]:
 
 
 def _may_think(request: Request) -> bool:
-    """Return whether this model began the current tool loop, if any, with thinking.
+    """Return whether this model began the current tool loop, if any, with thinking, and need not call a tool.
+
+    A model that thinks cannot be required to call one: "Thinking may not be enabled when tool_choice forces tool use".
 
     The API treats a tool loop as one assistant turn, in which thinking is on or off throughout. With a thinking budget,
     the turn and its last message have to begin with thinking ("a final assistant message must start with a thinking
@@ -354,8 +358,8 @@ def _may_think(request: Request) -> bool:
     """
     loop = takewhile(lambda message: message.role is not Role.USER, reversed(request.messages))
     answers = [message for message in loop if message.role is Role.ASSISTANT]
-    if not answers:
-        return True
+    if request.requires_call or not answers:
+        return not request.requires_call
     if request.profile.reasoning is ReasoningStyle.ADAPTIVE:
         return read_native_blocks(answers[-1], request.model) is not None
     ends = [read_native_blocks(answer, request.model) for answer in (answers[-1], answers[0])]

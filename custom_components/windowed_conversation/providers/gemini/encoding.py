@@ -41,7 +41,6 @@ _MAX_PREFIX_CHARS = 100
 _EFFORT_BUDGETS = {Effort.NONE: 0, Effort.MINIMAL: 128, Effort.LOW: 1024, Effort.MEDIUM: 8192, Effort.HIGH: 24576}
 
 _ANSWER_TOKENS = 1024
-_NO_CALLS_CONFIG = {"functionCallingConfig": {"mode": "NONE"}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,13 +120,14 @@ def encode_body(request: Request) -> dict[str, Any]:
     profile, settings, most = request.profile, request.settings, request.answer_limit
     sampling = {"temperature": settings.temperature} if profile.sampling else {}
     thinking, prompt = _thinking(profile, settings.effort, most), encode_prompt(request)
-    no_calls = {"toolConfig": {**prompt.get("toolConfig", {}), **_NO_CALLS_CONFIG}}
+    mode = ("ANY" if request.requires_call else None) if request.may_call else "NONE"
+    choice = {"toolConfig": {**prompt.get("toolConfig", {}), "functionCallingConfig": {"mode": mode}}}
     _, wanted = _place_schema(request)
     answer = {"responseMimeType": "application/json", "responseJsonSchema": wanted.schema} if wanted else {}
     return {
         **prompt,
         "generationConfig": drop_none(maxOutputTokens=most, **sampling, thinkingConfig=thinking, **answer),
-        **(no_calls if request.tools and not request.may_call else {}),
+        **(choice if request.tools and mode else {}),
     }
 
 

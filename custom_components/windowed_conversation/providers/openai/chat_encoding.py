@@ -18,6 +18,7 @@ from .fields import (
     encode_sampling,
     encode_tier,
     encode_tool,
+    encode_tool_choice,
     encode_verbosity,
     get_file_name,
     is_image,
@@ -263,14 +264,14 @@ def encode_messages(
 
 
 def _encode_tools(request: Request, dialect: Dialect) -> dict[str, Any]:
-    """Return the tools, with `tool_choice` if they may not be called.
+    """Return the tools, with `tool_choice` if they may not or must be called.
 
     Some compatible servers ignore `tool_choice`, so they are offered no tools in that case.
     """
     if not request.may_call and dialect is not Dialect.OPENAI:
         return {}
     tools = [{"type": "function", "function": encode_tool(tool)} for tool in request.tools]
-    return {"tools": tools, **({} if request.may_call else {"tool_choice": "none"})}
+    return {"tools": tools, **encode_tool_choice(request)}
 
 
 def _mark_unseen(message: Message, dialect: Dialect, *, images: bool) -> Message:

@@ -69,6 +69,12 @@ def encode_effort(request: Request) -> str | None:
     return taken.value if taken and request.profile.reasoning is ReasoningStyle.EFFORT else None
 
 
+def encode_tool_choice(request: Request) -> dict[str, str]:
+    """Return the parameter that forbids or requires calls, or an empty dict if the model may choose."""
+    choice = "none" if not request.may_call else "required" if request.requires_call else None
+    return {"tool_choice": choice} if choice else {}
+
+
 def encode_sampling(request: Request) -> dict[str, float | None]:
     """Return the temperature, or an empty dict if the model accepts none."""
     return {"temperature": request.settings.temperature} if request.profile.sampling else {}
