@@ -16,7 +16,7 @@ from custom_components.windowed_conversation.agents.agent import Agent
 from custom_components.windowed_conversation.const import CONF_CONTEXT_PLACEMENT
 from custom_components.windowed_conversation.turn.context import ContextPlacement
 from custom_components.windowed_conversation.window import INTERRUPTED_ANSWER
-from demo.model_server import ModelServer
+from demo.model_server import ModelServer, words
 from tests.providers.byte_server import DONE, STOP, ByteServer, text
 
 from .conftest import AGENT, SayFn, SetUpFn, get_speech
@@ -57,11 +57,11 @@ METADATA = (
     "<Think>hm</Think>",
     "<think>hm",
     "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|><|return|>",
-    f"tool_call: HassTurnOn({ON})",
-    f"<tool_call>{JSON_CALL}</tool_call>",
-    f"[TOOL_CALLS] [{JSON_CALL}]",
-    f"<function=HassTurnOn>{ON}</function>",
-    JSON_CALL,
+    "tool_call: HassTurnOn(name='hall light')",
+    f"<tool_call>{JSON_CALL[:-2]}</tool_call>",
+    f"[TOOL_CALLS] [{JSON_CALL}, {JSON_CALL}]",
+    f"<function=HassTurnOn>{ON[:-1]}</function>",
+    JSON_CALL[:-2],
 )
 
 
@@ -81,9 +81,21 @@ METADATA_BEFORE_AN_ANSWER = (
     f"{CONTEXT}\n\n",
     f"{SECTIONS}\n\n",
     "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>",
-    f"tool_call: HassTurnOn({ON})\n",
-    f"{JSON_CALL}\n",
+    "tool_call: HassTurnOn(name='hall light')\n",
+    f"{JSON_CALL.replace('name": "hall', 'names": "hall')}\n",
 )
+
+
+async def test_call_that_is_written_as_text_is_carried_out_by_home_assistant(
+    set_up: SetUpFn, say: SayFn, model_server: ModelServer, home: HomeAssistant
+) -> None:
+    await set_up(routing="model_only")
+    model_server.script(words(f"<tool_call>{JSON_CALL}</tool_call>"), words("The hall light is on."))
+
+    answer = get_speech(await say("switch on the hall light"))
+
+    assert answer == "The hall light is on."
+    assert get_state(home, "input_boolean.hall").state == "on"
 
 
 async def test_what_is_left_of_an_answer_is_spoken(hear: HearFn, subtests: pytest.Subtests) -> None:

@@ -43,7 +43,7 @@ from .events import (
     Usage as Usage,
     WebSearch as WebSearch,
 )
-from .json_values import fix_surrogates as fix_surrogates
+from .json_values import fix_surrogates as fix_surrogates, read_repaired_json as read_repaired_json
 from .models import (
     SELECTABLE_EFFORTS as SELECTABLE_EFFORTS,
     UNKNOWN_MODEL as UNKNOWN_MODEL,

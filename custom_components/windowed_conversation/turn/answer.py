@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
 from dataclasses import replace
+from itertools import islice
 
 from ..providers import (
     AnswerDone,
@@ -23,9 +24,13 @@ from .speech.pictures import MarkBreaker, PictureFilter
 from .speech.plain_text import LinkFilter, PlainSpeech
 from .speech.speech_filter import SpeechFilter
 from .state import ModelRun, ReplyDelta
+from .text_calls import read_text_calls
 
 # Longer pieces of text are filtered in parts that yield to the event loop in between: 4 MB of marks take over a second.
 _MAX_CHARS_PER_FILTER_STEP = 32 * 1024
+
+# More calls that are written as text are not carried out.
+_MAX_TEXT_CALLS = 8
 
 
 class Answer:
@@ -104,10 +109,7 @@ class Answer:
                 self._has_reasoning = True
                 return (event,)
             case ToolCallDone(call) if self.request.tools and self.request.may_call:
-                self.calls[call.id] = call
-                self._run.on_call(call)
-                self._attempt.tool_calls.append(call)
-                return (event,)
+                return (self._add_call(call),)
             case Usage():
                 self._reasoning_tokens += event.reasoning
             case Sources(sources):
@@ -115,6 +117,25 @@ class Answer:
             case AnswerDone() if event.native_value is not None or event.turn_value is not None:
                 self._on_residue(event)
         return ()
+
+    def _add_call(self, call: ToolCall) -> ToolCallDone:
+        self.calls[call.id] = call
+        self._run.on_call(call)
+        self._attempt.tool_calls.append(call)
+        return ToolCallDone(call)
+
+    def _read_text_calls(self) -> list[ReplyDelta]:
+        """Return the calls that the model has written as text, unless it also made calls or must not make any.
+
+        The residue is dropped, because it does not contain them.
+        """
+        if self.calls or not self.request.may_call:
+            return []
+        calls = islice(read_text_calls(self._speech_filter.call_texts, self.request.tools), _MAX_TEXT_CALLS)
+        deltas: list[ReplyDelta] = [self._record_delta(self._add_call(call)) for call in calls]
+        if deltas:
+            self._native = self._turn_native = None
+        return deltas
 
     def _on_residue(self, done: AnswerDone) -> None:
         tokens = self._reasoning_tokens if done.native_tokens is None else done.native_tokens
@@ -152,11 +173,11 @@ class Answer:
     def _flush_deltas(self) -> list[ReplyDelta]:
         """Return the remaining deltas of the answer: if tools ran and it has no text, that counts as success.
 
-        Calls in an answer that must not have any are ignored and do not count as an answer. Neither does a call that is
-        written as text: a model that ran tools and then wrote one was not finished. Raises `EmptyAnswer`.
+        Calls in an answer that must not have any are ignored and do not count as an answer. Neither does text that only
+        resembles a call: a model that ran tools and then wrote it was not finished. Raises `EmptyAnswer`.
         """
         rest = self._clean_text(self._speech_filter.flush(), is_end=True)
-        deltas: list[ReplyDelta] = [self._record_delta(delta) for delta in rest]
+        deltas = [*[self._record_delta(delta) for delta in rest], *self._read_text_calls()]
         if self.has_text or self.calls:
             return deltas
         wanted_more = self._speech_filter.has_call and self.request.may_call

@@ -28,6 +28,9 @@ _OWN_NOTES = (INTERRUPTED_ANSWER, INTERRUPTED_CALL, QUESTION, REPETITION_NOTE, U
 # marks would be searched up to its end for each of them otherwise.
 _MAX_MARK_CHARS = 256
 
+# The maximum length of the calls of one answer, in characters.
+_MAX_CALLS_CHARS = 64 * 1024
+
 # How many words of a note have to match: a model that repeats a note may change its end.
 _MATCHED_NOTE_WORDS = 4
 
@@ -218,7 +221,20 @@ class SpeechFilter:
         self._ends_in_space = True
         self._at_line_start = True
         self._in_sections = False
-        self.has_call = False
+        # The tool calls with their opening marks, in pieces.
+        self._calls: list[list[str]] = []
+        self._calls_char_count = 0
+        self._in_call = False
+
+    @property
+    def has_call(self) -> bool:
+        """Whether the text so far contains a tool call, whole or not."""
+        return bool(self._calls)
+
+    @property
+    def call_texts(self) -> list[str]:
+        """The tool calls so far, each with its opening mark and without its end; none if they are too long."""
+        return ["".join(pieces) for pieces in self._calls if self._calls_char_count <= _MAX_CALLS_CHARS]
 
     def feed(self, text: str) -> Sequence[FilteredDelta]:
         """Process a piece of text, and return the deltas that are certain. Text that may begin a mark is held back."""
@@ -251,6 +267,7 @@ class SpeechFilter:
         assert self._span is not None
         read = self._span.read(text, at)
         self._add_thought(text[at : read.end_position])
+        self._add_to_call(text[at : read.end_position])
         if read.is_complete:
             self._span = None
         return read.next_position, read.is_complete
@@ -269,7 +286,7 @@ class SpeechFilter:
         self._add_speech(text[at:begins])
         if found.lastgroup is None:
             return begins, False
-        self._apply_mark(_MARK_BY_GROUP[found.lastgroup])
+        self._apply_mark(_MARK_BY_GROUP[found.lastgroup], found[0])
         return found.end(), True
 
     def _find_mark(self, text: str, at: int, *, is_last: bool) -> regex.Match[str] | None:
@@ -295,12 +312,21 @@ class SpeechFilter:
             return name is not None and name[1] in self._tool_names
         return True
 
-    def _apply_mark(self, mark: Mark) -> None:
+    def _apply_mark(self, mark: Mark, text: str) -> None:
         self._span = mark.create_span() if mark.create_span else None
         self._in_thought = mark.kind is MarkKind.THOUGHT
         self._trims = self._ends_in_space
         self._in_sections = self._in_sections or mark.kind is MarkKind.TIME_SECTION
-        self.has_call = self.has_call or mark.kind in (MarkKind.CALL, MarkKind.NAMED_CALL)
+        self._in_call = mark.kind in (MarkKind.CALL, MarkKind.NAMED_CALL)
+        if self._in_call:
+            self._calls.append([])
+            self._add_to_call(text)
+
+    def _add_to_call(self, text: str) -> None:
+        if self._in_call:
+            self._calls_char_count += len(text)
+            if self._calls_char_count <= _MAX_CALLS_CHARS:
+                self._calls[-1].append(text)
 
     def _add_thought(self, text: str) -> None:
         if text and self._in_thought:
