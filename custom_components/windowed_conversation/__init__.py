@@ -72,7 +72,7 @@ async def async_setup_entry(hass: HomeAssistant, entry: AccountConfigEntry) -> b
     async_copy_device_owners(hass, entry)
     provider = await _async_create_account_provider(hass, entry)
     agents, tasks, server = await async_set_up_account(hass, entry, provider)
-    if any(agent.config.sends_states for agent in agents.values()):
+    if any(agent.config.sends_states or agent.config.llm_apis for agent in agents.values()):
         entry.async_on_unload(async_acquire_home_states(hass))
     if any(agent.config.llm_apis for agent in agents.values()):
         entry.async_on_unload(async_acquire_overview(hass))

@@ -519,3 +519,24 @@ def test_low_battery_is_not_as_usual() -> None:
         replace(entity("temperature", "", state="5"), kind="battery", category=StateCategory.UNUSUAL).label
         == "battery low"
     )
+
+
+SENTENCES = {
+    "light up the kitchen light": True,
+    "the lights please": True,
+    "make it cozy in the office": True,
+    "start the program": True,
+    "the hall": False,
+    "I opened the window": False,
+    "I like the temperature": False,
+    "thank you": False,
+    "": False,
+}
+
+
+def test_sentence_that_names_what_can_be_controlled_is_known(subtests: pytest.Subtests) -> None:
+    entities = (entity("light", "Kitchen"), entity("mode", "Office", "program"), entity("window", "Hall"))
+    home = make_home({each.name: each for each in entities})
+    for sentence, names_one in SENTENCES.items():
+        with subtests.test(sentence):
+            assert home.names_controllable(sentence) is names_one

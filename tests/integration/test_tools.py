@@ -167,7 +167,7 @@ async def test_result_from_outside_the_home_is_marked(
 
     await say("I would like the kitchen light switched on")
 
-    assert model_server.requests[-1].body["messages"][-1]["content"] == sent
+    assert [each["content"] for each in model_server.requests[-1].body["messages"] if each["role"] == "tool"] == [sent]
 
 
 def test_annotations_are_read_whole_and_of_another_type_not_at_all() -> None:

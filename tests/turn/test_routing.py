@@ -2,7 +2,7 @@
 
 import pytest
 
-from custom_components.windowed_conversation.memory.turn.speaker import is_instruction
+from custom_components.windowed_conversation.memory.turn.speaker import is_instruction, is_spoken_question
 from custom_components.windowed_conversation.turn.routing import (
     MAX_COMMAND_CHARS,
     Route,
@@ -136,6 +136,38 @@ def test_an_announcement_that_begins_like_a_question_is_an_instruction(subtests:
     for message, language, is_one in ANNOUNCEMENTS:
         with subtests.test(message=message, language=language):
             assert is_instruction(message, language) is is_one
+
+
+SPOKEN_QUESTIONS = [
+    ("is the light on", "en", True),
+    ("tell me whether the light is on", "en-GB", True),
+    ("at what time does the light go on", "en", True),
+    ("turn on the light", "en", False),
+    ("turn on the light once it is dark", "en", False),
+    ("sind die Rollläden offen", "de", True),
+    ("sag mir ob das Licht an ist", "de-CH", True),
+    ("mach das Licht an", "de", False),
+    ("есть свет", "xx", False),
+    ("dis-moi si la lumière est allumée", "fr", True),
+    ("dime si está encendida la luz", "es", True),
+    ("accendi la luce", "it", False),
+    ("er lyset tændt", "da", True),
+    ("er lyset på", "no", True),
+    ("czy światło jest włączone", "pl", True),
+    ("está ligada a luz", "pt-BR", True),
+    ("чи увімкнене світло", "uk", True),
+    ("灯开着吗", "zh-cn", True),
+    ("打开灯", "zh-Hans", False),
+    ("電気はついていますか", "ja", True),
+    ("電気をつけて", "ja", False),
+    ("...", "en", False),
+]
+
+
+def test_question_without_a_question_mark_is_known_by_its_first_words(subtests: pytest.Subtests) -> None:
+    for text, language, is_one in SPOKEN_QUESTIONS:
+        with subtests.test(text=text, language=language):
+            assert is_spoken_question(text, language) is is_one
 
 
 @pytest.mark.parametrize(

@@ -66,6 +66,12 @@ class Ear:
     heard: list[ReplyDelta] = field(default_factory=list)
     spoke: asyncio.Event = field(default_factory=asyncio.Event)
     failed_call_count: int = 0
+    # The answers that were recorded without being heard again.
+    recorded: list[str] = field(default_factory=list)
+
+    def add_answer(self, text: str) -> None:
+        """See `Reply.add_answer`."""
+        self.recorded.append(text)
 
     @property
     def text(self) -> str:

@@ -16,7 +16,7 @@ from homeassistant.helpers.template import Template
 from homeassistant.util import dt as dt_util
 
 from ..bridge.chat_log import ChatLogReply
-from ..bridge.errors import async_get_done_phrase
+from ..bridge.errors import async_get_done_phrase, async_get_spoken_text
 from ..bridge.pictures import async_read_input_files, create_look_tools
 from ..bridge.tools import SafeAPIInstance, async_get_tools
 from ..const import DOMAIN, RecordLevel
@@ -31,7 +31,7 @@ from ..memory.turn.dialog import MemoryDialog
 from ..memory.turn.forgetting import remove_forget_exchange
 from ..memory.turn.recall import PromptFacts, append_prompt_facts
 from ..memory.turn.remember_requests import MemoryReply
-from ..memory.turn.speaker import Speaker
+from ..memory.turn.speaker import Speaker, is_spoken_question
 from ..providers import count_tools_tokens
 from ..record import TurnRecord
 from ..turn.attempts import ToolRun
@@ -40,7 +40,7 @@ from ..turn.errors import PromptRenderingFailed
 from ..turn.limits import RequestWeight, calculate_max_live_tokens, calculate_overview_limit, weigh_request
 from ..turn.model import BilledRequest, Model, Question
 from ..turn.names import clean_name
-from ..turn.routing import Route, RouteDecision, RouteReason, RoutingMode, Situation
+from ..turn.routing import Route, RouteDecision, RouteReason, RoutingMode, Situation, is_question
 from ..turn.state import LocalMessagesBuilder, Turn
 from ..window import Attachment, EstimatedCounter, TextKind, Window, WindowStats, count_text_tokens
 from .agent import Agent, EntityAgent, async_find_agent, async_find_fallback_agents, async_learn_usage
@@ -164,6 +164,8 @@ class ConversationTurn:
             stamp_prefix="" if in_system else stamp.format_prefix(),
             tools=tools,
             empty_answer_phrase=await async_get_done_phrase(hass, user_input.language),
+            failure_phrase=await async_get_spoken_text(hass, user_input.language, "exceptions", "unexpected.message"),
+            expects_action=_expects_action(self),
             is_spoken=user_input.satellite_id is not None,
             default_agent=_build_default_agent(self),
             fallback_agents=tuple(
@@ -190,6 +192,13 @@ class ConversationTurn:
         """See `TurnHost.run_in_background`."""
         entry = self.current_agent.entry
         entry.async_create_background_task(self.agent.hass, work, f"model of {self.entity_id} is loaded")
+
+
+def _expects_action(turn: ConversationTurn) -> bool:
+    """Return whether the input names something in the home that can be controlled, and is no question."""
+    text, language, home_states = turn.speaker.text, turn.user_input.language, async_get_home_states(turn.agent.hass)
+    is_asked = is_question(text) or is_spoken_question(text, language)
+    return not is_asked and home_states is not None and home_states.get_home(language).names_controllable(text)
 
 
 def _build_memory_answerer(turn: ConversationTurn) -> MemoryAnswerer | None:

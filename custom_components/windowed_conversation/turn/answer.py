@@ -25,6 +25,7 @@ from .speech.plain_text import LinkFilter, PlainSpeech
 from .speech.speech_filter import SpeechFilter
 from .state import ModelRun, ReplyDelta
 from .text_calls import read_text_calls
+from .tool_names import resolve_tool_name
 
 # Longer pieces of text are filtered in parts that yield to the event loop in between: 4 MB of marks take over a second.
 _MAX_CHARS_PER_FILTER_STEP = 32 * 1024
@@ -107,16 +108,25 @@ class Answer:
                 return self._clean_text(deltas)
             case ReasoningDelta():
                 self._has_reasoning = True
-                return (event,)
-            case ToolCallDone(call) if self.request.tools and self.request.may_call:
+                return () if self.request.requires_call else (event,)
+            case ToolCallDone(call) if self._may_carry_out(call):
                 return (self._add_call(call),)
             case Usage():
                 self._reasoning_tokens += event.reasoning
             case Sources(sources):
                 self._turn.add_sources(sources)
             case AnswerDone() if event.native_value is not None or event.turn_value is not None:
-                self._on_residue(event)
+                # where a call is required, the residue has more than what is passed on
+                if not self.request.requires_call:
+                    self._on_residue(event)
         return ()
+
+    def _may_carry_out(self, call: ToolCall) -> bool:
+        """Return whether a call is passed on. Where one is required, those that change nothing are not."""
+        if not self.request.requires_call:
+            return bool(self.request.tools) and self.request.may_call
+        name = resolve_tool_name(call.name, [tool.name for tool in self.request.tools])
+        return name in [tool.name for tool in self.request.tools if not tool.read_only]
 
     def _add_call(self, call: ToolCall) -> ToolCallDone:
         self.calls[call.id] = call
@@ -131,7 +141,8 @@ class Answer:
         """
         if self.calls or not self.request.may_call:
             return []
-        calls = islice(read_text_calls(self._speech_filter.call_texts, self.request.tools), _MAX_TEXT_CALLS)
+        found = read_text_calls(self._speech_filter.call_texts, self.request.tools)
+        calls = islice(filter(self._may_carry_out, found), _MAX_TEXT_CALLS)
         deltas: list[ReplyDelta] = [self._record_delta(self._add_call(call)) for call in calls]
         if deltas:
             self._native = self._turn_native = None
@@ -145,7 +156,12 @@ class Answer:
         ]
 
     def _clean_text(self, deltas: Iterable[ReplyDelta], *, is_end: bool = False) -> list[ReplyDelta]:
-        """Return the deltas without pictures, and for speech without what would be read aloud, such as Markdown."""
+        """Return the deltas without pictures, and for speech without what would be read aloud, such as Markdown.
+
+        Where a call is required, no text is passed on.
+        """
+        if self.request.requires_call:
+            return []
         cleaned: list[ReplyDelta] = []
         for delta in deltas:
             if not isinstance(delta, TextDelta):
@@ -178,7 +194,7 @@ class Answer:
         """
         rest = self._clean_text(self._speech_filter.flush(), is_end=True)
         deltas = [*[self._record_delta(delta) for delta in rest], *self._read_text_calls()]
-        if self.has_text or self.calls:
+        if self.has_text or self.calls or self.request.requires_call:
             return deltas
         wanted_more = self._speech_filter.has_call and self.request.may_call
         if wanted_more or not (self._turn.tool_calls or self._has_written_text):

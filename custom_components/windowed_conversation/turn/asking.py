@@ -20,8 +20,10 @@ from ..providers import (
     Unavailable,
     Usage,
 )
+from ..window import Message
 from .answer import Answer
 from .attempts import AnswerStream, OpenAttempt, Purpose, RequestState
+from .claims import may_claim_action, require_call
 from .errors import EmptyAnswer
 from .limits import Budget, apply_context_size, free_tokens, reduce_history_tokens
 from .model import FallbackAgent, Model
@@ -58,6 +60,8 @@ async def ask_question(run: ModelRun) -> None:
             break
     turn.answered_by = run.last_agent_id
     turn.failures = [failure for failure in turn.failures if failure.agent != turn.answered_by]
+    if may_claim_action(turn):
+        await chain.check_claim()
 
 
 class ModelChain:
@@ -89,6 +93,11 @@ class ModelChain:
                 if reason is None or not await self._ask_default_agent(reason):
                     raise
             return False
+
+    async def check_claim(self) -> None:
+        """Let the model that has answered carry out what its answer claims."""
+        if isinstance(self._asked, AskedModel) and self._asked.agent_id == self._run.last_agent_id:
+            await self._asked.check_claim()
 
     def _choose_next(self, reason: ProviderError | None) -> bool:
         """Choose whom to ask next, which needs a reason or a waiting request. Return whether there is anybody."""
@@ -186,6 +195,28 @@ class AskedModel:
                     raise
                 self._retries.prepare_next(err)
 
+    async def check_claim(self) -> None:
+        """Require a call for the last answer. If it fails, a sentence is added; nothing else of it is heard.
+
+        No error matters any more, as there is an answer. A model that refuses such a request does not get another one.
+        """
+        run, window, reply = self._run, self._run.turn.window, self._run.turn.host.reply
+        claim, failed_before, learned = window.messages()[-1], run.failed_tool_calls, self._model.reasoning_detector
+        if learned.refuses_required_calls:
+            return
+        try:
+            answer = await self._send_request(may_call=True, requires_call=True)
+        except RateLimited:
+            return
+        learned.refuses_required_calls = isinstance(answer.error, BadRequest)
+        if run.failed_tool_calls > failed_before:
+            async for message in reply.add_deltas(_send_text(run.turn, run.question.failure_phrase)):
+                window.add(message)
+        elif answer.calls:
+            # a chat log and a window end with an answer
+            reply.add_answer(claim.content)
+            window.add(Message.assistant(claim.content))
+
     async def _wait_out_pause(self, patience: float) -> None:
         """Wait for a pause to end. Raises `RateLimited` if it is longer than `patience`, in seconds."""
         left = self._model.pause.remaining_seconds
@@ -224,8 +255,11 @@ class AskedModel:
         again = self._run.question.build_request(request.messages, request.tools, model=model)
         return (again.answer_limit or 0) > (request.answer_limit or 0)
 
-    async def _send_request(self, *, may_call: bool) -> Answer:
-        """Send one request. Return its answer, which may contain an error, after its calls have run."""
+    async def _send_request(self, *, may_call: bool, requires_call: bool = False) -> Answer:
+        """Send one request. Return its answer, which may contain an error, after its calls have run.
+
+        One that `requires_call` is not waited for: the user has an answer.
+        """
         run, turn, model = self._run, self._run.turn, self._retries.model
         async with model.request_limiter.acquire_permit() as permit:
             if permit.had_to_wait and (left := model.pause.requested_seconds):
@@ -233,11 +267,13 @@ class AskedModel:
             stream, self._stream = self._stream, None
             if stream is None:
                 request = build_request(run, model, may_call=may_call)
+                request = require_call(request) if requires_call else request
                 attempt = OpenAttempt(model, request, Purpose.ANSWER, turn.attempts.append, turn.host.on_billed)
                 stream = AnswerStream(attempt, turn.limits)
                 attempt.idle_timer = stream.idle_timer
             answer, reply = Answer(run, stream, permit), turn.host.reply
-            fallback_timeout = None if self._is_last or turn.tool_calls else _FALLBACK_TIMEOUT
+            is_awaited = not requires_call and (self._is_last or turn.tool_calls > 0)
+            fallback_timeout = None if is_awaited else _FALLBACK_TIMEOUT
             try:
                 async with (
                     aclosing(stream.iter_events(fallback_timeout)) as events,

@@ -39,6 +39,8 @@ class ReasoningDetector:
         # number of consecutive answers without reasoning
         self._unreasoned = _MAX_UNREASONED_ANSWERS
         self.is_expected = False
+        # Whether the model has refused a request that requires a call, as many models do while they reason.
+        self.refuses_required_calls = False
 
     def on_answer(self, *, has_reasoning: bool) -> None:
         """Learn from an answer with reasoning, complete or not, or from a complete answer without reasoning."""
@@ -122,6 +124,10 @@ class Question:
     tools: tuple[ToolSchema, ...]
     # The answer if tools ran and the model returned no text.
     empty_answer_phrase: str
+    # The sentence after an answer that claims what could not be done.
+    failure_phrase: str = ""
+    # Whether the input names something in the home that can be controlled, and is no question.
+    expects_action: bool = False
     # See `Request`.
     is_background: bool = False
     is_spoken: bool = False

@@ -37,6 +37,9 @@ class Reply(Protocol):
         result contains the error.
         """
 
+    def add_answer(self, text: str) -> None:
+        """Record an answer that the user has received already, as the last message."""
+
 
 class TurnHost(Protocol):
     """The code around a turn, which acts for it."""

@@ -16,15 +16,8 @@ _NAME_PATTERN = re.compile(r"[\w-]+")
 # What may follow the arguments: closing brackets and marks.
 _ENDING_PATTERN = re.compile(r"(?:[\s\])`;]|</?\w+>|<\|\w+\|>)*")
 _ARGUMENTS_KEYS = ("arguments", "parameters")
-_TYPES_BY_NAME: Mapping[str, type | tuple[type, ...]] = {
-    "array": list,
-    "boolean": bool,
-    "integer": int,
-    "null": type(None),
-    "number": (int, float),
-    "object": dict,
-    "string": str,
-}
+_TYPE_NAMES = ("array", "boolean", "integer", "null", "number", "object", "string")
+_TYPE_BY_NAME = dict(zip(_TYPE_NAMES, (list, bool, int, type(None), int | float, dict, str), strict=True))
 
 
 def read_text_calls(texts: Iterable[str], tools: Iterable[ToolSchema]) -> Iterator[ToolCall]:
@@ -62,7 +55,7 @@ def _fits(value: Any, schema: Any) -> bool:
     names = (kinds,) if isinstance(kinds, str) else kinds
     # in Python, a boolean is also a number
     names = {"boolean"}.intersection(names) if isinstance(value, bool) else names
-    if not any(isinstance(value, _TYPES_BY_NAME.get(each, object)) for each in names):
+    if not any(isinstance(value, _TYPE_BY_NAME.get(each, object)) for each in names):
         return False
     if isinstance(value, list):
         return all(_fits(each, schema.get("items")) for each in value)

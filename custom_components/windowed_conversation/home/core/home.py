@@ -58,6 +58,13 @@ _SAFETY_KINDS = frozenset((
 # The kinds that also are meant: to water the garden, a model needs the valve, not only the water meter.
 _ACTING_KINDS_BY_KIND: Mapping[str, tuple[str, ...]] = {"door": ("lock",), "water": ("valve",)}
 
+# The domains of the entities that can be controlled.
+_CONTROLLABLE_DOMAINS = frozenset((
+    "alarm_control_panel", "button", "climate", "cover", "fan", "humidifier", "input_boolean", "input_button",
+    "input_number", "input_select", "lawn_mower", "light", "lock", "media_player", "number", "scene", "script",
+    "select", "siren", "switch", "todo", "vacuum", "valve", "water_heater",
+))  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True)
 class SentenceMentions:
@@ -202,6 +209,15 @@ class Home:
             found.update([key for key in keys if self.entities[key].area in areas] or keys)
         return SentenceMentions(
             tuple(sorted(found)), areas, self.kind_names.find_kinds(sentence) if self.kind_names else frozenset()
+        )
+
+    def names_controllable(self, sentence: str) -> bool:
+        """Return whether a sentence names an entity that can be controlled, or its kind or area."""
+        named = self.find_mentions(sentence)
+        return any(
+            key in named.entities or each.area in named.areas or not named.kinds.isdisjoint((each.kind, each.domain))
+            for key, each in self.entities.items()
+            if each.domain in _CONTROLLABLE_DOMAINS
         )
 
 

@@ -6,6 +6,7 @@ Memory gets the speaker from the caller, never from a model's arguments.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import islice
 import json
 from pathlib import Path
 import re
@@ -21,6 +22,9 @@ _LANGUAGES_FOLDER = Path(__file__).parents[2] / "languages"
 UNDERSTOOD_LANGUAGES = frozenset([path.stem for path in _LANGUAGES_FOLDER.glob("*.json")])
 
 _NEGATION_WORDS = {"no", "non", "não", "nie"}
+
+# The most words before an indirect question, as in "tell me whether".
+_MAX_INTRODUCTION_WORDS = 2
 
 # The minimum share of a fact's words that its quote must contain; the model may phrase the rest freely.
 _MIN_SUPPORT_SHARE = 0.5
@@ -111,13 +115,23 @@ def is_instruction(text: str, language: str) -> bool:
 
     In a script that does not separate words, the word may be anywhere.
     """
-    question_words = _load_words(base_language(language), "question_words")
-    if not get_word_boundary(language):
-        return any(word in text for word in question_words)
-    words = [*iter_folded_words(text)]
     # as in "at what time the train leaves"
-    is_preceded = words[:1] and words[0] in _load_words(base_language(language), "question_prepositions")
-    return not question_words.isdisjoint(words[: 2 if is_preceded else 1])
+    is_preceded = {*islice(iter_folded_words(text), 1)} <= _load_words(base_language(language), "question_prepositions")
+    return _begins_with(text, language, "question_words", first_words=2 if is_preceded else 1)
+
+
+def is_spoken_question(text: str, language: str) -> bool:
+    """Return whether a text without a question mark is a question, as in "is it on" or "tell me whether it is on"."""
+    is_indirect = _begins_with(text, language, "question_words", first_words=_MAX_INTRODUCTION_WORDS + 1)
+    return is_indirect or _begins_with(text, language, "yes_no_words")
+
+
+def _begins_with(text: str, language: str, name: str, *, first_words: int = 1) -> bool:
+    """Return whether one of the first words is in a list of a language. In some scripts, it may be anywhere."""
+    wanted = _load_words(base_language(language), name)
+    if not get_word_boundary(language):
+        return any(word in text for word in wanted)
+    return not wanted.isdisjoint(islice(iter_folded_words(text), first_words))
 
 
 def is_quote_from(quote: str, said: str) -> bool:
