@@ -116,7 +116,7 @@ class Answer:
             case Sources(sources):
                 self._turn.add_sources(sources)
             case AnswerDone() if event.native_value is not None or event.turn_value is not None:
-                # where a call is required, the residue has more than what is passed on
+                # where a call is required, the residue has more than the calls that are passed on
                 if not self.request.requires_call:
                     self._on_residue(event)
         return ()
@@ -156,7 +156,7 @@ class Answer:
         ]
 
     def _clean_text(self, deltas: Iterable[ReplyDelta], *, is_end: bool = False) -> list[ReplyDelta]:
-        """Return the deltas without pictures, and for speech without what would be read aloud, such as Markdown.
+        """Return the deltas without pictures, and for speech without marks that would be read aloud, such as Markdown.
 
         Where a call is required, no text is passed on.
         """

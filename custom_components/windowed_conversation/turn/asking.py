@@ -95,9 +95,9 @@ class ModelChain:
             return False
 
     async def check_claim(self) -> None:
-        """Let the model that has answered carry out what its answer claims."""
-        if isinstance(self._asked, AskedModel) and self._asked.agent_id == self._run.last_agent_id:
-            await self._asked.check_claim()
+        """Let the model that has answered carry out the action that its answer claims."""
+        if isinstance(self._current, AskedModel) and self._current.agent_id == self._run.last_agent_id:
+            await self._current.check_claim()
 
     def _choose_next(self, reason: ProviderError | None) -> bool:
         """Choose whom to ask next, which needs a reason or a waiting request. Return whether there is anybody."""

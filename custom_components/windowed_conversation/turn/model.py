@@ -124,7 +124,7 @@ class Question:
     tools: tuple[ToolSchema, ...]
     # The answer if tools ran and the model returned no text.
     empty_answer_phrase: str
-    # The sentence after an answer that claims what could not be done.
+    # The sentence after an answer that claims an action that failed.
     failure_phrase: str = ""
     # Whether the input names something in the home that can be controlled, and is no question.
     expects_action: bool = False

@@ -13,7 +13,7 @@ from .tool_names import resolve_tool_name
 _MAX_CALL_CHARS = 16 * 1024
 
 _NAME_PATTERN = re.compile(r"[\w-]+")
-# What may follow the arguments: closing brackets and marks.
+# The closing brackets and marks that may follow the arguments.
 _ENDING_PATTERN = re.compile(r"(?:[\s\])`;]|</?\w+>|<\|\w+\|>)*")
 _ARGUMENTS_KEYS = ("arguments", "parameters")
 _TYPE_NAMES = ("array", "boolean", "integer", "null", "number", "object", "string")

@@ -32,7 +32,7 @@ STATES = [
 
 
 def recall(path: Path, language: str, question: str) -> list[str]:
-    """Return what a question finds of three turns: yesterday's, last week's, and one of September."""
+    """Return the turns that a question finds of three: yesterday's, last week's, and one of September."""
     memory = Memory(path / f"{language}.db", (language, "en"))
     for when, (month, day, hour) in TIMES.items():
         at = datetime(2026, month, day, hour, tzinfo=UTC).timestamp()

@@ -117,21 +117,21 @@ def is_instruction(text: str, language: str) -> bool:
     """
     # as in "at what time the train leaves"
     is_preceded = {*islice(iter_folded_words(text), 1)} <= _load_words(base_language(language), "question_prepositions")
-    return _begins_with(text, language, "question_words", first_words=2 if is_preceded else 1)
+    return _begins_with(text, language, "question_words", leading_words=2 if is_preceded else 1)
 
 
 def is_spoken_question(text: str, language: str) -> bool:
     """Return whether a text without a question mark is a question, as in "is it on" or "tell me whether it is on"."""
-    is_indirect = _begins_with(text, language, "question_words", first_words=_MAX_INTRODUCTION_WORDS + 1)
+    is_indirect = _begins_with(text, language, "question_words", leading_words=_MAX_INTRODUCTION_WORDS + 1)
     return is_indirect or _begins_with(text, language, "yes_no_words")
 
 
-def _begins_with(text: str, language: str, name: str, *, first_words: int = 1) -> bool:
+def _begins_with(text: str, language: str, name: str, *, leading_words: int = 1) -> bool:
     """Return whether one of the first words is in a list of a language. In some scripts, it may be anywhere."""
     wanted = _load_words(base_language(language), name)
     if not get_word_boundary(language):
         return any(word in text for word in wanted)
-    return not wanted.isdisjoint(islice(iter_folded_words(text), first_words))
+    return not wanted.isdisjoint(islice(iter_folded_words(text), leading_words))
 
 
 def is_quote_from(quote: str, said: str) -> bool:

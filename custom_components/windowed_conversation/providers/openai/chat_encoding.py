@@ -264,9 +264,9 @@ def encode_messages(
 
 
 def _encode_tools(request: Request, dialect: Dialect) -> dict[str, Any]:
-    """Return the tools, with `tool_choice` if they may not or must be called.
+    """Return the tools, with the choice between them if they may not or must be called.
 
-    Some compatible servers ignore `tool_choice`, so they are offered no tools in that case.
+    Some compatible servers ignore that choice, so they are offered no tools in that case.
     """
     if not request.may_call and dialect is not Dialect.OPENAI:
         return {}
