@@ -255,6 +255,22 @@ async def test_known_user_is_not_asked(
             assert (sorted(calls), kind.question in answer) == (sorted(kind.done), False)
 
 
+async def test_claim_of_a_model_opens_nothing_without_a_yes(
+    *, calls: Services, set_up: SetUpFn, say: SayFn, model_server: ModelServer, speakers, subtests: pytest.Subtests
+) -> None:
+    await set_up(routing="model_only")
+    for kind in [each for each in KINDS if each.sentence]:
+        with subtests.test(question=kind.question):
+            calls.clear()
+            model_server.script(words("It is open."), kind.call)
+
+            asked = await say(kind.sentence or "", None, **speakers["satellite"])
+            before = [*calls]
+            await say("yes", asked.conversation_id, **speakers["satellite"])
+
+            assert (before, kind.question in get_speech(asked), sorted(calls)) == ([], True, sorted(kind.done))
+
+
 @pytest.mark.parametrize("who", ["satellite", "guest"])
 async def test_unknown_speaker_and_guest_are_asked_and_a_yes_does_it(
     *, who: str, calls: Services, set_up: SetUpFn, say: SayFn, speakers, acts: dict[str, Act], subtests: pytest.Subtests
