@@ -1,7 +1,7 @@
 """The real states of a home, and checks of the states in a request against them.
 
-`states_once`: only the newest user message lists states or quotes memory, and not even that one if the system prompt
-lists states. `states_current`: in a request that ends with a user message, each listed state is the current one.
+`states_once`: only the newest message of a person lists states or quotes memory, and not even that one if the system
+prompt lists states. `states_current`: in a request that ends with a user message, each listed state is the current one.
 `states_rest`: each entity that such a request does not list is in the state that it gives for the rest of this kind, or
 is counted; one that is in another state than others of its kind is counted by kind and state.
 
@@ -14,6 +14,9 @@ from collections.abc import Iterator, Sequence
 from .conversation import Turn
 from .home_states import ListedHome, parse_listed_home
 from .violations import Violation
+
+# Such a note of the agent follows an answer, and is of the same turn as the message before.
+_AGENT_NOTE_START = "[The user does not see this."
 
 
 class HomeHistory:
@@ -56,7 +59,7 @@ class HomeHistory:
 
 def find_home_violations(turns: Sequence[Turn], history: HomeHistory | None) -> Iterator[Violation]:
     """Yield the violations in the live contexts and the listed states of the request."""
-    said = [turn for turn in turns if turn.role == "user"]
+    said = [turn for turn in turns if turn.role == "user" and not turn.text.startswith(_AGENT_NOTE_START)]
     is_in_system = parse_listed_home([turn for turn in turns if turn.role == "system"]).is_listed
     for number, turn in enumerate(said):
         is_newest = number == len(said) - 1
