@@ -431,7 +431,7 @@ async def test_small_model_keeps_exchanges_in_a_home_of_sixty_entities(
     await set_up(**{CONF_ROUTING: "model_only", CONF_STATES: True, CONF_CONTEXT_TOKENS: 4096})
     for number in range(20):
         model_server.script(words("The lights are off and the windows are closed, apart from those of the kitchen."))
-        await say(f"please tell me the state of the lights and of the windows in room {number}")
+        await say(f"what is the state of all the lights and of the windows in room {number}?")
 
     sent = [sum(each["role"] == "user" for each in record.body["messages"]) for record in model_server.requests]
     assert min(sent[8:]) > 8

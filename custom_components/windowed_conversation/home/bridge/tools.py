@@ -48,7 +48,7 @@ class GetStatesTool(_HomeTool):
 
     name = f"{DOMAIN}__get_states"
     title = "Get states"
-    description = "States now, for what the context does not list. All filters optional, combined."
+    description = "States that the context does not list. Filters optional, combined."
     parameters = probatio.Schema(
         {probatio.Optional("areas"): [str], probatio.Optional("domains"): [str], probatio.Optional("names"): [str]}
     )
@@ -82,7 +82,7 @@ class GetHistoryTool(_HomeTool):
 
     name = f"{DOMAIN}__get_history"
     title = "Get history"
-    description = "Changes of one entity, by default in the last 24 hours."
+    description = "Changes of one entity, by default of 24 hours."
     parameters = probatio.Schema(
         {
             probatio.Required("name"): str,

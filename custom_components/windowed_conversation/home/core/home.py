@@ -33,7 +33,7 @@ MIN_STATES_TOKENS = 40
 
 # Appended to the instructions, so that a model does not look up states that the request already contains.
 STATES_HINT = (
-    "The context before the newest message lists states of the home at this moment, not what is forecast or planned; "
+    "The context before the newest message lists states of the home at this moment, no forecasts or plans; "
     "older messages may be out of date. Answer from these states without a tool. Look up what they do not say."
 )
 

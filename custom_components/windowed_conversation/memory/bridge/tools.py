@@ -162,12 +162,10 @@ class RecallTool(_MemoryTool):
 
     name = "recall"
     title = "Recall"
-    description = "Search earlier conversations if the context does not answer."
+    description = "Search earlier conversations if the context does not answer. Empty lists a time."
     parameters = probatio.Schema(
         {
-            probatio.Required("query", description="Empty to list a time"): probatio.All(
-                str, probatio.Length(max=_MAX_QUERY)
-            ),
+            probatio.Required("query"): probatio.All(str, probatio.Length(max=_MAX_QUERY)),
             probatio.Optional("since", description="YYYY-MM-DD"): _text_field(_MAX_QUERY),
             probatio.Optional("until"): _text_field(_MAX_QUERY),
         }
