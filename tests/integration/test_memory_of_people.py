@@ -116,7 +116,7 @@ async def test_injected_model_forgets_nothing(
     await tell(home, ada)
     for number, (language, said, queries) in enumerate(FORGETTING_ATTACKS):
         for person in (ada, None):
-            with subtests.test(said, person=person):
+            with subtests.test(said, person=str(person)):
                 model_server.script(*forget_calls(queries), STORY, STORY)
                 talk = f"{number} {person}"
 
@@ -187,7 +187,7 @@ async def test_injected_model_stores_nothing(
 ) -> None:
     for number, (language, said, text, quote) in enumerate(STORING_ATTACKS):
         for person in (ada, None):
-            with subtests.test(said, person=person):
+            with subtests.test(said, person=str(person)):
                 model_server.script(call("remember", text=text, quote=quote), STORY)
 
                 await say(said, f"{number} {person}", context=person, language=language)
