@@ -4,6 +4,8 @@ from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, NamedTuple, override
 
+from hassil.intents import Intent, IntentData
+from hassil.recognize import MatchEntity, RecognizeResult
 from homeassistant.auth.const import GROUP_ID_READ_ONLY, GROUP_ID_USER
 from homeassistant.components.conversation.chat_log import DATA_CHAT_LOGS
 from homeassistant.components.homeassistant.exposed_entities import async_expose_entity
@@ -18,6 +20,7 @@ import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
 from custom_components.windowed_conversation.agents import gate
+from custom_components.windowed_conversation.bridge.openings import may_open
 from custom_components.windowed_conversation.bridge.spoken_code import MASK, hash_code, matches_code
 from custom_components.windowed_conversation.const import (
     CONF_ASK_BEFORE_OPENING,
@@ -320,6 +323,30 @@ async def test_nobody_is_asked_if_the_option_says_never(
             await acts[route](kind, speakers[who])
 
             assert sorted(calls) == sorted(kind.done)
+
+
+async def test_door_is_guarded_by_its_alias(
+    hass: HomeAssistant, calls: Services, set_up: SetUpFn, say: SayFn, speakers
+) -> None:
+    entities = er.async_get(hass)
+    lock = entities.async_get_or_create("lock", "test", "cellar", suggested_object_id="cellar", original_name="cellar")
+    entities.async_update_entity(lock.entity_id, aliases=["Back Entrance"])
+    hass.states.async_set(lock.entity_id, "locked", {"friendly_name": "cellar"})
+    async_expose_entity(hass, "conversation", lock.entity_id, should_expose=True)
+    await set_up()
+
+    question = await say("unlock the back entrance", None, **speakers["satellite"])
+
+    assert (get_speech(question), calls) == ("Shall I unlock cellar?", [])
+
+
+@pytest.mark.parametrize(("name", "opens"), [("all", True), ("side door", True), ("hall light", False)])
+@pytest.mark.usefixtures("calls")
+async def test_only_a_sentence_that_means_an_opening_may_open(*, name: str, opens: bool, hass: HomeAssistant) -> None:
+    entity = MatchEntity("name", name, name)
+    result = RecognizeResult(Intent("HassTurnOff"), IntentData([]), {"name": entity}, [entity])
+
+    assert may_open(hass, result) is opens
 
 
 async def test_known_user_is_asked_if_the_option_says_always(

@@ -32,6 +32,8 @@ _OPENING_SERVICES = {
     "alarm_control_panel": ("alarm_disarm", "turn_off", "toggle"),
 }
 _COMMAND_SLOT = "conversation_command"
+# The name by which an intent means every entity.
+_EVERY_NAME = "all"
 # The annotations of a tool that declares nothing.
 _UNDECLARED = llm.ToolAnnotations()
 
@@ -55,9 +57,20 @@ def may_open(hass: HomeAssistant, result: RecognizeResult) -> bool:
     """Return whether a recognized sentence may open anything. This is fast, and most sentences cannot."""
     if _COMMAND_SLOT in result.entities:
         return True
+    if _find_handler(hass, result.intent.name) is None:
+        return False
     domain = result.entities.get("domain")
-    domains = [each for each in _OPENING_SERVICES if domain is None or each in str(domain.value)]
-    return _find_handler(hass, result.intent.name) is not None and bool(hass.states.async_entity_ids_count(domains))
+    states = hass.states.async_all([each for each in _OPENING_SERVICES if domain is None or each in str(domain.value)])
+    name = result.entities.get("name")
+    if name is None or name.value == _EVERY_NAME:
+        return bool(states)
+    return any(_has_name(hass, state, str(name.value)) for state in states)
+
+
+def _has_name(hass: HomeAssistant, state: State, name: str) -> bool:
+    """Return whether Home Assistant matches an entity by this name, alias or id."""
+    names = intent.async_get_entity_aliases(hass, er.async_get(hass).async_get(state.entity_id), state=state)
+    return name.strip().casefold() in (state.entity_id, *(each.strip().casefold() for each in names))
 
 
 async def async_find_openings(hass: HomeAssistant, result: RecognizeResult, user_input: ConversationInput) -> Openings:
