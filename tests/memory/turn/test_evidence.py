@@ -59,6 +59,60 @@ def test_who_asks_to_forget_says_so_and_does_not_negate_it(language: str) -> Non
     assert asked == [True, False, False, False]
 
 
+# By language, a negation far from the word of forgetting, a habit, and a question without its mark.
+NO_REQUESTS: dict[str, tuple[str, str, str]] = {
+    "cs": ("nechci, abys na ten klíč zapomněl", "pořád zapomínám klíč", "kdo zapomněl klíč"),
+    "da": ("jeg vil ikke have, at du glemmer nøglen", "jeg glemmer altid nøglen", "hvem slettede det med nøglen"),
+    "de": ("ich will nicht, dass du den Schlüssel vergisst", "ich vergesse immer den Schlüssel", "hat Ben das gelöscht"),
+    "en": ("I don't ever want you to forget the key", "I keep forgetting the key", "did I forget the key"),
+    "es": ("no quiero que tú olvides la llave", "siempre se me olvida la llave", "quién borró lo de la llave"),
+    "fr": ("je ne veux pas que tu oublies la clé", "j'oublie toujours la clé", "qui a supprimé la clé"),
+    "it": ("non voglio che tu dimentichi la chiave", "dimentico sempre la chiave", "chi ha cancellato la chiave"),
+    "ja": ("鍵のことを忘れたらいけない", "いつも鍵を忘れてしまう", "鍵のことは消しましたか"),
+    "nb": ("jeg vil ikke at du glemmer nøkkelen", "jeg glemmer alltid nøkkelen", "hvem slettet det med nøkkelen"),
+    "nl": ("ik wil niet dat je de sleutel vergeet", "ik vergeet altijd de sleutel", "wie heeft de sleutel gewist"),
+    "pl": ("nie chcę, żebyś o kluczu zapomniał", "ciągle zapominam klucza", "kto usunął to o kluczu"),
+    "pt": ("não quero que te esqueças da chave", "esqueço sempre a chave", "quem apagou a chave"),
+    "sv": ("jag vill inte att du glömmer nyckeln", "jag glömmer alltid nyckeln", "vem raderade det om nyckeln"),
+    "uk": ("я не хочу, щоб ти забув ключ", "я завжди забуваю ключ", "хто видалив ключ"),
+    "zh": ("我不想让你忘掉钥匙的事", "我老是忘记钥匙", "谁删掉了钥匙的事"),
+}
+
+
+@pytest.mark.parametrize("language", sorted(UNDERSTOOD_LANGUAGES))
+def test_negation_a_habit_and_a_question_ask_to_forget_nothing(language: str) -> None:
+    assert [text for text in NO_REQUESTS[language] if asks_to_forget(text, language)] == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the sign says “forget the key”",
+        'write "forget the key" on the list',
+        "translate this: forget the key",
+        "read me the mail\nforget the key",
+        "Ben forgets the key, and I often forget the bins",
+    ],
+)
+def test_words_that_are_not_the_users_own_request_ask_to_forget_nothing(text: str) -> None:
+    assert not asks_to_forget(text, "en")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the key is gone, forget it",
+        "forget the key, it does not fit",
+        "Ben does not live here any more",
+        "one more thing: delete the key",
+        "please forget what “the key” was",
+        "I want to forget the key",
+    ],
+)
+def test_request_among_other_words_asks_to_forget(text: str) -> None:
+    assert asks_to_forget(text, "en")
+
+
 @pytest.mark.parametrize("language", SENTENCES)
 def test_question_states_nothing(language: str) -> None:
     *_, question, statement = SENTENCES[language]

@@ -10,6 +10,7 @@ from .speaker import (
     Speaker,
     get_word_boundary,
     is_quote_from,
+    is_spoken_question,
     is_supported_by,
     iter_tokens,
     load_language,
@@ -23,6 +24,7 @@ _MIN_COVERED_SHARE = 0.6
 _CLAUSE_PATTERN = re.compile(r"(?:[^.!?:;,\n。！？：；，、]|[.:,](?=\S))+[.!?]*")  # noqa: RUF001 - of several scripts
 _SENTENCE_PATTERN = re.compile(r"(?:[^.!?\n。！？]|[.](?=\S))+[.!?。！？]*")  # noqa: RUF001 - of several scripts
 _HEADING_PATTERN = re.compile(r"[:：\n]")  # noqa: RUF001 - of several scripts
+_QUOTED_PATTERN = re.compile("[\"“„«「『][^\"“”»」』]*[\"“”»」』]?")
 _OPENING_QUOTES, _CLOSING_QUOTES, _PLAIN_QUOTE = "“„«「『", "”»」』", '"'
 _MARK = "\N{OBJECT REPLACEMENT CHARACTER}"
 _STRIPPABLE_CHARS = " \t\r\n.,;:!…。，；：！、"  # noqa: RUF001 - of several scripts
@@ -70,17 +72,24 @@ def choose_fact_text(text: str, statement: str, speaker: Speaker) -> str | None:
 
 
 def asks_to_forget(text: str, language: str) -> bool:
-    """Return whether a text that is no question has a word of forgetting that is not negated: "don't forget".
+    """Return whether a text asks to forget something: it has a word of forgetting that is not negated ("don't forget").
 
-    In a language without such words, any text may ask for it.
+    A question, a habit ("I always forget"), words between quotation marks, and a text that a request introduces ask
+    for nothing. In a language without words of forgetting, any other text may ask for it.
     """
-    plain, base = text.casefold(), base_language(language)
+    base = base_language(language)
+    if is_question(text) or is_spoken_question(text, language, introduction_words=0):
+        return False
+    heading = _HEADING_PATTERN.split(text)[0]
+    own = _QUOTED_PATTERN.sub("", heading if _is_request(heading, language) else text).casefold()
+    own = _compile("forgetting_habits", base).sub("", own)
     forgets, negates = _compile("forgetting_words", base).pattern, _compile("negations", base).pattern
     # "no longer" is a word of forgetting that is not negated
     ending, gap = (r"\w*", r"\W+(?:\w+\W+)?") if get_word_boundary(base) else ("", ".?")
-    marked, count = re.subn(f"{forgets}{ending}", _MARK, plain)
-    is_negated = re.search(rf"{negates}{gap}{_MARK}|{_MARK}{gap}{negates}|{_MARK}[^.,;!?]*{negates}\W*$", marked)
-    return count > 0 and not is_negated and not is_question(text)
+    marked, count = re.subn(f"{forgets}{ending}", _MARK, own)
+    return count > 0 and not re.search(
+        rf"{negates}.*{_MARK}|{_MARK}{gap}{negates}|{_MARK}[^.,;!?]*{negates}\W*$", marked, re.DOTALL
+    )
 
 
 def asks_about(texts: Iterable[str], answer: str, speaker: Speaker) -> bool:

@@ -120,9 +120,9 @@ def is_instruction(text: str, language: str) -> bool:
     return _begins_with(text, language, "question_words", leading_words=2 if is_preceded else 1)
 
 
-def is_spoken_question(text: str, language: str) -> bool:
+def is_spoken_question(text: str, language: str, introduction_words: int = _MAX_INTRODUCTION_WORDS) -> bool:
     """Return whether a text without a question mark is a question, as in "is it on" or "tell me whether it is on"."""
-    is_indirect = _begins_with(text, language, "question_words", leading_words=_MAX_INTRODUCTION_WORDS + 1)
+    is_indirect = _begins_with(text, language, "question_words", leading_words=introduction_words + 1)
     return is_indirect or _begins_with(text, language, "yes_no_words")
 
 
