@@ -13,7 +13,7 @@ from custom_components.windowed_conversation.memory.bridge.answers import (
     match_request,
     parse_yes_no,
 )
-from custom_components.windowed_conversation.memory.turn.speaker import UNDERSTOOD_LANGUAGES
+from custom_components.windowed_conversation.memory.turn.speaker import UNDERSTOOD_LANGUAGES, load_language
 
 from .ordinary_sentences import ordinary_sentences
 
@@ -104,7 +104,15 @@ def answered() -> Iterator[tuple[str, str, bool | None]]:
 def test_an_answer_is_yes_or_no_or_neither(subtests: pytest.Subtests) -> None:
     for language, said, answer in answered():
         with subtests.test(language=language, said=said):
-            assert parse_yes_no(said, language) is answer
+            assert parse_yes_no(said, language, to_memory=True) is answer
+
+
+def test_what_agrees_to_a_question_of_memory_only_is_no_other_yes(subtests: pytest.Subtests) -> None:
+    for language in EVERYDAY:
+        for said in load_language(language)["memory"]["yes_to_memory"]:
+            with subtests.test(language=language, said=said):
+                assert parse_yes_no(said, language, to_memory=True) is True
+                assert parse_yes_no(said, language) is not True
 
 
 @pytest.mark.parametrize(

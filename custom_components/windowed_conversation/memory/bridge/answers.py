@@ -60,7 +60,7 @@ _LIST_SLOTS = ("me", _POLITE_SLOT)
 _TEMPLATES_WITHOUT_TEXT = ("known", "hears", "undo")
 
 # Accepted as a yes and as a no in every language.
-_ANSWERS = {"yes": ("yes", "ok", "okay"), "no": ("no",)}
+_ALWAYS_YES, _ALWAYS_NO = ("yes", "ok", "okay"), ("no",)
 
 # hassil cannot match "corrige ça : ..." because of the space before the colon. The length of the sentence must not
 # change, because spans refer to it.
@@ -170,23 +170,30 @@ def match_request(text: str, language: str) -> MemoryRequest | None:
     return _match_heading(said, sentences) or (requests[min(requests)] if requests else None)
 
 
-def parse_yes_no(text: str, language: str) -> bool | None:
-    """Return True if a text is a plain yes, False if it is a plain no, and None if it is neither."""
+def parse_yes_no(text: str, language: str, *, to_memory: bool = False) -> bool | None:
+    """Return True if a text is a plain yes, False if it is a plain no, and None if it is neither.
+
+    With `to_memory`, what agrees to a question of memory only is a yes, too: "tell me more", "delete it".
+    """
     words = " ".join(_WORD_PATTERN.findall(text.translate(_APOSTROPHE_TABLE).casefold()))
-    yes, no = _compile_answer_patterns(base_language(language))
+    yes, no = _compile_answer_patterns(base_language(language), to_memory=to_memory)
     if yes.fullmatch(words):
         return True
     return False if no.fullmatch(words) else None
 
 
 @cache
-def _compile_answer_patterns(language: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+def _compile_answer_patterns(language: str, *, to_memory: bool) -> tuple[re.Pattern[str], re.Pattern[str]]:
     """Return the patterns for yes and for no: one or more of their phrases, with or without "please"."""
     data = load_language(language).get("memory", {})
     edge = get_word_boundary(language)
     gap = " " if edge else " ?"
     please = _any_of([*data.get("please", ()), *data.get("thanks", ())], edge)
-    answers = [_any_of([*always, *data.get(name, ())], edge) for name, always in _ANSWERS.items()]
+    more = data.get("yes_to_memory", ()) if to_memory else ()
+    answers = [
+        _any_of([*_ALWAYS_YES, *data.get("yes", ()), *more], edge),
+        _any_of([*_ALWAYS_NO, *data.get("no", ())], edge),
+    ]
     yes, no = [re.compile(f"(?:{please}{gap})*{each}(?:{gap}(?:{each}|{please}))*") for each in answers]
     return yes, no
 
@@ -355,7 +362,7 @@ class MemoryAnswerer:
     async def _async_handle_yes_no(self) -> MemoryReply | None:
         """Return the reply to a yes or no that answers the previous question, or None if the input is neither."""
         last = self.dialog.last_answer
-        if not last.on_yes or (agreed := parse_yes_no(self.speaker.text, self.speaker.language)) is None:
+        if not last.on_yes or (agreed := parse_yes_no(self.speaker.text, self.speaker.language, to_memory=True)) is None:
             return None
         if not agreed:
             return MemoryReply(ReplyKey.NOT_FORGOTTEN if last.is_forgetting else ReplyKey.ALL_RIGHT)

@@ -209,7 +209,7 @@ class ForgetTool(_MemoryTool):
     async def _async_run(self, arguments: dict[str, Any]) -> llm.ToolResult:
         speaker, query, dialog = self._speaker, arguments["query"], self._dialog
         last = dialog.last_answer
-        if last.on_yes and last.is_forgetting and parse_yes_no(speaker.text, speaker.language):
+        if last.on_yes and last.is_forgetting and parse_yes_no(speaker.text, speaker.language, to_memory=True):
             return _build_result(await self._forget(last.on_yes))
         # calls of one answer may run at the same time
         is_first, dialog.has_forgotten = not dialog.has_forgotten, True
