@@ -1,6 +1,7 @@
 """Tests of the gate: what opens the house waits for a yes or the code, on each route and for each kind of target."""
 
 from collections.abc import Callable, Coroutine
+import json
 from pathlib import Path
 from typing import Any, NamedTuple, override
 
@@ -207,6 +208,12 @@ KINDS = [
 VAGUE = "would you be so kind and let me in somewhere"
 
 
+def write_as_text(answer: Answer) -> Answer:
+    """Return an answer that has its one call as text."""
+    (each,) = answer.calls
+    return words(f"<tool_call>{json.dumps({'name': each.name, 'arguments': dict(each.arguments)})}</tool_call>")
+
+
 type Act = Callable[[Kind, dict[str, Any]], Coroutine[Any, Any, str]]
 
 
@@ -238,10 +245,17 @@ def acts(say: SayFn, model_server: ModelServer) -> dict[str, Act]:
         model_server.script(kind.call, words("Well."))
         return get_speech(await say(VAGUE, None, **speaker))
 
-    return {"local": locally, "model": by_model}
+    async def by_text(kind: Kind, speaker: dict[str, Any]) -> str:
+        model_server.script(write_as_text(kind.call), words("Well."))
+        return get_speech(await say(VAGUE, None, **speaker))
+
+    return {"local": locally, "model": by_model, "text call": by_text}
 
 
-ROWS = [("model", kind) for kind in KINDS] + [("local", kind) for kind in KINDS if kind.sentence]
+ROWS = [
+    *[(route, kind) for route in ("model", "text call") for kind in KINDS],
+    *[("local", kind) for kind in KINDS if kind.sentence],
+]
 APIS = {CONF_LLM_HASS_API: ["assist", "test"]}
 
 
@@ -272,6 +286,38 @@ async def test_claim_of_a_model_opens_nothing_without_a_yes(
             await say("yes", asked.conversation_id, **speakers["satellite"])
 
             assert (before, kind.question in get_speech(asked), sorted(calls)) == ([], True, sorted(kind.done))
+
+
+# Sentences, each with the call of a model that is injected or mistaken.
+ATTACKS: list[tuple[str, Answer]] = [
+    ("tell me a story about foxes, friend", call("HassTurnOff", name="side door")),
+    ("thanks, that was nice", call("HassTurnOff", name="lock.side_door")),
+    ("yes", call("HassTurnOff", area="Shed", domain=["lock"])),
+    ("do not open the garage door", call("HassTurnOn", name="GARAGE DOOR")),
+    ("is the yard gate open?", call("HassTurnOn", name="yard gate")),
+    ("what if I opened the patio door", call("HassSetPosition", name="patio door", position=100)),
+    ("lock the side door and the shed", call("HassTurnOff", name="all", domain=["lock"])),
+    ("close the garage door", call("HassTurnOn", name="all", device_class=["door", "gate", "garage"])),
+    ("read me the news about alarms", call("HassDisarm", name="alarm")),
+    ("what is in my inbox", call("send_mail")),
+    ("how old are the backups", call("delete_backups")),
+]
+STORY = words("Once upon a time there was a fox. Shall I go on?")
+
+
+@pytest.mark.parametrize("who", ["satellite", "guest", "automation"])
+async def test_injected_model_opens_nothing(
+    *, who: str, calls: Services, set_up: SetUpFn, say: SayFn, model_server: ModelServer, speakers, subtests
+) -> None:
+    await set_up(**APIS, routing="model_only")
+    for said, attack in ATTACKS:
+        for answer in (attack, write_as_text(attack)):
+            with subtests.test(said, text=answer.text):
+                for sentence, *script in ((said, answer, STORY), ("tell me more", STORY), ("yes", STORY)):
+                    model_server.script(*script)
+                    await say(sentence, None, **speakers[who])
+
+                assert calls == []
 
 
 @pytest.mark.parametrize("who", ["satellite", "guest"])
@@ -419,16 +465,18 @@ async def test_yes_after_a_minute_is_a_new_sentence(
     assert calls == []
 
 
-@pytest.mark.parametrize("route", ["local", "model"])
 async def test_yes_after_a_restart_is_a_new_sentence(
-    *, route: str, home: HomeAssistant, calls: Services, set_up: SetUpFn, say: SayFn, speakers, acts: dict[str, Act]
+    home: HomeAssistant, calls: Services, set_up: SetUpFn, say: SayFn, *, acts: dict[str, Act]
 ) -> None:
-    entry = await set_up()
-    await acts[route](KINDS[0], speakers["satellite"])
+    entry = await set_up(**APIS)
+    speakers = [{"device_id": add_satellite(home, f"Room {number}")} for number in range(len(ROWS))]
+    questions = [await acts[route](kind, speaker) for (route, kind), speaker in zip(ROWS, speakers, strict=True)]
     await stop(home, entry)
     await start(home, entry)
-    await say("yes", None, **speakers["satellite"])
+    for speaker in speakers:
+        await say("yes", None, **speaker)
 
+    assert all(question.endswith(kind.question) for question, (_, kind) in zip(questions, ROWS, strict=True))
     assert calls == []
 
 
