@@ -539,4 +539,20 @@ def test_sentence_that_names_what_can_be_controlled_is_known(subtests: pytest.Su
     home = make_home({each.name: each for each in entities})
     for sentence, names_one in SENTENCES.items():
         with subtests.test(sentence):
-            assert home.names_controllable(sentence) is names_one
+            assert home.may_claim_change(sentence, "Done.") is names_one
+
+
+ANSWERS = {
+    "The Upper Kitchen light is already on at 50%.": False,
+    "It was off, and is on now.": True,
+    "The Upper Kitchen light is on at 80%.": True,
+    "Done.": True,
+}
+
+
+def test_answer_with_the_state_of_what_is_named_claims_no_change(subtests: pytest.Subtests) -> None:
+    upper = replace(entity("light", "Kitchen", "Upper Kitchen light", odd=True), state="on 50%")
+    home = make_home({"light.lower": entity("light", "Kitchen"), "light.upper": upper})
+    for answer, may_claim in ANSWERS.items():
+        with subtests.test(answer):
+            assert home.may_claim_change("make sure that the upper kitchen light is on", answer) is may_claim

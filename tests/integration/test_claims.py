@@ -21,6 +21,7 @@ from .states import get_state
 SENTENCES: dict[str, dict[str, Any]] = json.loads(Path(__file__).with_name("claims.json").read_text(encoding="utf-8"))
 NAMES: dict[str, list[str]] = SENTENCES["names"]
 COMMANDS = [(language, *each) for language, sentences in SENTENCES["commands"].items() for each in sentences]
+LOOK_UPS = [(language, each) for language, sentences in SENTENCES["look_ups"].items() for each in sentences]
 OTHERS = [(language, each) for language, sentences in SENTENCES["others"].items() for each in sentences]
 KINDS: dict[str, type[Fixture]] = {"light.ceiling": Light, "cover.shutters": Cover, "switch.fan": Switch}
 # The most requests for a call that the other sentences may cost.
@@ -76,6 +77,7 @@ async def test_every_claim_that_cannot_be_made_true_is_taken_back(
 ) -> None:
     believed = []
     for language, text, claim in COMMANDS:
+        devices[find_device(text)].restore("off")
         model_server.script(words(claim), call("HassTurnOn", name="Aquarium"))
         heard = await say_in(home, language, text)
         if heard == claim:
@@ -97,3 +99,13 @@ async def test_what_else_people_say_costs_few_requests(
 
     assert len(OTHERS) == 200
     assert len(extra) <= MOST_EXTRA_REQUESTS, extra
+
+
+async def test_request_to_be_told_about_a_device_costs_no_other_request(
+    home: HomeAssistant, devices: dict[str, Fixture], model_server: ModelServer
+) -> None:
+    for language, text in LOOK_UPS:
+        model_server.script(words("It is off."))
+        await say_in(home, language, text)
+
+    assert len(model_server.requests) == len(LOOK_UPS)

@@ -24,8 +24,8 @@ REFUSED = (
 
 @pytest.fixture
 def command(byte_question: Question) -> Question:
-    """Return the question for an input that names something that can be controlled."""
-    return replace(byte_question, expects_action=True, failure_phrase=FAILURE)
+    """Return the question for an input after which any answer may be a claim."""
+    return replace(byte_question, may_claim_change=bool, failure_phrase=FAILURE)
 
 
 async def test_claim_is_made_true(

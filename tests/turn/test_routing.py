@@ -2,7 +2,12 @@
 
 import pytest
 
-from custom_components.windowed_conversation.memory.turn.speaker import is_instruction, is_spoken_question
+from custom_components.windowed_conversation.memory.turn.speaker import (
+    UNDERSTOOD_LANGUAGES,
+    is_instruction,
+    is_order,
+    is_spoken_question,
+)
 from custom_components.windowed_conversation.turn.routing import (
     MAX_COMMAND_CHARS,
     Route,
@@ -168,6 +173,33 @@ def test_question_without_a_question_mark_is_known_by_its_first_words(subtests: 
     for text, language, is_one in SPOKEN_QUESTIONS:
         with subtests.test(text=text, language=language):
             assert is_spoken_question(text, language) is is_one
+
+
+# By language, an order, a request to be told something, a negation, and a condition.
+ORDERS = {
+    "cs": ("rozsviť světla", "řekni mi stav světel", "nezhasínej světla", "zhasni světla, až odejdu"),
+    "da": ("tænd lyset i stuen", "fortæl mig om lyset i stuen", "tænd ikke lyset", "sluk lyset, når jeg går"),
+    "de": ("mach die Lichter an", "sag mir den Zustand der Lichter", "mach kein Licht an", "mach es aus, wenn ich gehe"),
+    "en": ("turn on the lights and tell me", "can you please tell me the state", "don't dim it", "close it at sunset"),
+    "es": ("enciende las luces", "por favor dime el estado", "no enciendas la luz", "apágala cuando salga"),
+    "fr": ("allume s'il te plaît", "peux-tu me dire l'état", "n'allume pas la lumière", "éteins-la quand je pars"),
+    "it": ("accendi le luci", "vorrei sapere lo stato delle luci", "non accendere la luce", "chiudile al tramonto"),
+    "ja": ("照明をつけて", "照明の状態を教えて", "照明をつけないで", "出かけたら照明を消して"),
+    "nb": ("slå på lyset i stua", "vis meg lysene i stua", "ikke slå på lyset", "slå av lyset når jeg går"),
+    "nl": ("doe de lampen aan", "ik wil graag weten hoe warm het is", "doe de lamp niet aan", "doe hem uit als ik ga"),
+    "pl": ("włącz światła", "powiedz mi stan świateł", "nie włączaj światła", "wyłącz je, gdy wyjdę"),
+    "pt": ("acende as luzes", "me diz o estado das luzes", "não acendas a luz", "apaga-a quando eu sair"),
+    "sv": ("tänd lamporna i köket", "kolla lamporna i köket", "tänd inte lampan", "släck den när jag går"),
+    "uk": ("увімкни світло", "скажи мені стан світла", "не вмикай світло", "вимкни його, коли я піду"),
+    "zh": ("请打开灯", "请告诉我灯的状态", "不要开灯", "我走以后关灯"),
+}
+
+
+def test_text_is_an_order_unless_it_asks_or_is_negated_or_has_a_condition(subtests: pytest.Subtests) -> None:
+    assert set(ORDERS) == UNDERSTOOD_LANGUAGES
+    for language, texts in ORDERS.items():
+        with subtests.test(language=language):
+            assert [is_order(each, language) for each in texts] == [True, False, False, False]
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ from ..memory.turn.dialog import MemoryDialog
 from ..memory.turn.forgetting import remove_forget_exchange
 from ..memory.turn.recall import PromptFacts, append_prompt_facts
 from ..memory.turn.remember_requests import MemoryReply
-from ..memory.turn.speaker import Speaker, is_spoken_question
+from ..memory.turn.speaker import Speaker, is_order
 from ..providers import count_tools_tokens
 from ..record import TurnRecord
 from ..turn.attempts import ToolRun
@@ -40,7 +40,7 @@ from ..turn.errors import PromptRenderingFailed
 from ..turn.limits import RequestWeight, calculate_max_live_tokens, calculate_overview_limit, weigh_request
 from ..turn.model import BilledRequest, Model, Question
 from ..turn.names import clean_name
-from ..turn.routing import Route, RouteDecision, RouteReason, RoutingMode, Situation, is_question
+from ..turn.routing import Route, RouteDecision, RouteReason, RoutingMode, Situation
 from ..turn.state import LocalMessagesBuilder, Turn
 from ..window import Attachment, EstimatedCounter, TextKind, Window, WindowStats, count_text_tokens
 from .agent import Agent, EntityAgent, async_find_agent, async_find_fallback_agents, async_learn_usage
@@ -165,7 +165,7 @@ class ConversationTurn:
             tools=tools,
             empty_answer_phrase=await async_get_done_phrase(hass, user_input.language),
             failure_phrase=await async_get_spoken_text(hass, user_input.language, "exceptions", "unexpected.message"),
-            expects_action=_expects_action(self),
+            may_claim_change=self.may_claim_change,
             is_spoken=user_input.satellite_id is not None,
             default_agent=_build_default_agent(self),
             fallback_agents=tuple(
@@ -180,6 +180,15 @@ class ConversationTurn:
             agent.head_start.on_question(question, system, self.window_key)
         return question
 
+    def may_claim_change(self, answer: str) -> bool:
+        """Return whether an answer may claim a change of something in the home that the input orders."""
+        text, language, home_states = self.speaker.text, self.user_input.language, async_get_home_states(self.agent.hass)
+        return (
+            is_order(text, language)
+            and home_states is not None
+            and home_states.get_home(language).may_claim_change(text, answer)
+        )
+
     def defer(self, work: Callable[[], None]) -> None:
         """See `TurnHost.defer`. Another agent may succeed this one during the turn, which has the same windows."""
         self.agent.defer_work(self.window_key, work)
@@ -192,13 +201,6 @@ class ConversationTurn:
         """See `TurnHost.run_in_background`."""
         entry = self.current_agent.entry
         entry.async_create_background_task(self.agent.hass, work, f"model of {self.entity_id} is loaded")
-
-
-def _expects_action(turn: ConversationTurn) -> bool:
-    """Return whether the input names something in the home that can be controlled, and is no question."""
-    text, language, home_states = turn.speaker.text, turn.user_input.language, async_get_home_states(turn.agent.hass)
-    is_asked = is_question(text) or is_spoken_question(text, language)
-    return not is_asked and home_states is not None and home_states.get_home(language).names_controllable(text)
 
 
 def _build_memory_answerer(turn: ConversationTurn) -> MemoryAnswerer | None:

@@ -126,8 +126,8 @@ class Question:
     empty_answer_phrase: str
     # The sentence after an answer that claims an action that failed.
     failure_phrase: str = ""
-    # Whether the input names something in the home that can be controlled, and is no question.
-    expects_action: bool = False
+    # Returns whether an answer without a call may claim a change of the home that the input orders.
+    may_claim_change: Callable[[str], bool] | None = None
     # See `Request`.
     is_background: bool = False
     is_spoken: bool = False

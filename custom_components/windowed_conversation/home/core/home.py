@@ -98,10 +98,10 @@ def _is_mentioned(name: str, forms: set[str]) -> bool:
     return bool(words) and not any(map(forms.isdisjoint, words))
 
 
-def _remove_contained_areas(areas: Iterable[str]) -> frozenset[str]:
-    """Return the areas whose words are not all part of another area's name: "Upper Kitchen" does not name "Kitchen"."""
-    words = {area: {forms[0] for forms in _get_name_forms(area)} for area in areas}
-    return frozenset(words) - {area for area, own in words.items() for other in words.values() if own < other}
+def _remove_contained_names(names: Iterable[str]) -> frozenset[str]:
+    """Return the names whose words are not all part of another one: "Upper Kitchen" does not name "Kitchen"."""
+    words = {name: {forms[0] for forms in _get_name_forms(name)} for name in names}
+    return frozenset(words) - {name for name, own in words.items() for other in words.values() if own < other}
 
 
 @lru_cache(maxsize=8192)
@@ -196,7 +196,7 @@ class Home:
         """
         words = islice(iter_folded_words(sentence), _MAX_SENTENCE_WORDS)
         forms = {form for word in words for form in _get_word_forms(word)}
-        areas = _remove_contained_areas(
+        areas = _remove_contained_names(
             {area for area, names in self.names_by_area.items() for name in names if _is_mentioned(name, forms)}
         )
         by_name: defaultdict[str, list[str]] = defaultdict(list)
@@ -211,14 +211,21 @@ class Home:
             tuple(sorted(found)), areas, self.kind_names.find_kinds(sentence) if self.kind_names else frozenset()
         )
 
-    def names_controllable(self, sentence: str) -> bool:
-        """Return whether a sentence names an entity that can be controlled, or its kind or area."""
+    def may_claim_change(self, sentence: str, answer: str) -> bool:
+        """Return whether an answer may claim a change of what a sentence names: an entity, its kind or its area.
+
+        An answer claims none if it has the current state of each entity that is named by its name: "it is already on".
+        """
         named = self.find_mentions(sentence)
-        return any(
-            key in named.entities or each.area in named.areas or not named.kinds.isdisjoint((each.kind, each.domain))
-            for key, each in self.entities.items()
-            if each.domain in _CONTROLLABLE_DOMAINS
-        )
+        controllable = {key: each for key, each in self.entities.items() if each.domain in _CONTROLLABLE_DOMAINS}
+        by_name = [controllable[key] for key in named.entities if key in controllable]
+        if not by_name:
+            return any(
+                each.area in named.areas or not named.kinds.isdisjoint((each.kind, each.domain))
+                for each in controllable.values()
+            )
+        whole, words = _remove_contained_names(each.name for each in by_name), {*iter_folded_words(answer)}
+        return not all(words.issuperset(iter_folded_words(each.state)) for each in by_name if each.name in whole)
 
 
 def build_states_text(

@@ -13,7 +13,7 @@ import re
 from typing import Any, Self
 
 from ...turn.names import iter_folded_words
-from ...turn.routing import WindowKey
+from ...turn.routing import WindowKey, is_question
 from ..core import Words, base_language, clean_text, get_first_person_words, remove_diacritics, split_words
 
 # Each language has one file, with its words and sentences. The folder is listed at import, which Home Assistant does
@@ -25,6 +25,8 @@ _NEGATION_WORDS = {"no", "non", "não", "nie"}
 
 # The most words before an indirect question, as in "tell me whether".
 _MAX_INTRODUCTION_WORDS = 2
+# The most words before a request to be told something, as in "can you please tell me".
+_MAX_REQUEST_WORDS = 3
 
 # The minimum share of a fact's words that its quote must contain; the model may phrase the rest freely.
 _MIN_SUPPORT_SHARE = 0.5
@@ -124,6 +126,22 @@ def is_spoken_question(text: str, language: str, introduction_words: int = _MAX_
     """Return whether a text without a question mark is a question, as in "is it on" or "tell me whether it is on"."""
     is_indirect = _begins_with(text, language, "question_words", leading_words=introduction_words + 1)
     return is_indirect or _begins_with(text, language, "yes_no_words")
+
+
+def is_order(text: str, language: str) -> bool:
+    """Return whether a text may order something to be done now.
+
+    A question, a request to be told something ("please tell me the state of the lights"), and what is negated or has a
+    condition ("turn it off at sunset") do not.
+    """
+    if is_question(text) or is_spoken_question(text, language):
+        return False
+    data, edge = load_language(language), get_word_boundary(language)
+    information, *others = [
+        f"(?:{data.get(name, '(?!)')}){edge}" for name in ("asking_phrases", "conditions", "negations")
+    ]
+    introduction = rf"^\W*(?:\w+\W+){{0,{_MAX_REQUEST_WORDS}}}" if edge else ""
+    return not re.search("|".join([introduction + information, *[edge + other for other in others]]), text.casefold())
 
 
 def _begins_with(text: str, language: str, name: str, *, leading_words: int = 1) -> bool:
