@@ -179,7 +179,7 @@ def test_question_without_a_question_mark_is_known_by_its_first_words(subtests: 
 ORDERS = {
     "cs": ("rozsviť světla", "řekni mi stav světel", "nezhasínej světla", "zhasni světla, až odejdu"),
     "da": ("tænd lyset i stuen", "fortæl mig om lyset i stuen", "tænd ikke lyset", "sluk lyset, når jeg går"),
-    "de": ("mach die Lichter an", "sag mir den Zustand der Lichter", "mach kein Licht an", "mach es aus, wenn ich gehe"),
+    "de": ("mach die Lichter an", "sag mir den Zustand der Lichter", "mach kein Licht", "mach es an, außer am Sonntag"),
     "en": ("turn on the lights and tell me", "can you please tell me the state", "don't dim it", "close it at sunset"),
     "es": ("enciende las luces", "por favor dime el estado", "no enciendas la luz", "apágala cuando salga"),
     "fr": ("allume s'il te plaît", "peux-tu me dire l'état", "n'allume pas la lumière", "éteins-la quand je pars"),

@@ -182,12 +182,11 @@ class ConversationTurn:
 
     def may_claim_change(self, answer: str) -> bool:
         """Return whether an answer may claim a change of something in the home that the input orders."""
-        text, language, home_states = self.speaker.text, self.user_input.language, async_get_home_states(self.agent.hass)
-        return (
-            is_order(text, language)
-            and home_states is not None
-            and home_states.get_home(language).may_claim_change(text, answer)
-        )
+        text, language = self.speaker.text, self.user_input.language
+        home_states = async_get_home_states(self.agent.hass)
+        if home_states is None or not is_order(text, language):
+            return False
+        return home_states.get_home(language).may_claim_change(text, answer)
 
     def defer(self, work: Callable[[], None]) -> None:
         """See `TurnHost.defer`. Another agent may succeed this one during the turn, which has the same windows."""

@@ -63,7 +63,7 @@ def test_who_asks_to_forget_says_so_and_does_not_negate_it(language: str) -> Non
 NO_REQUESTS: dict[str, tuple[str, str, str]] = {
     "cs": ("nechci, abys na ten klíč zapomněl", "pořád zapomínám klíč", "kdo zapomněl klíč"),
     "da": ("jeg vil ikke have, at du glemmer nøglen", "jeg glemmer altid nøglen", "hvem slettede det med nøglen"),
-    "de": ("ich will nicht, dass du den Schlüssel vergisst", "ich vergesse immer den Schlüssel", "hat Ben das gelöscht"),
+    "de": ("ich will nicht, dass du ihn vergisst", "ich vergesse immer den Schlüssel", "hat Ben das gelöscht"),
     "en": ("I don't ever want you to forget the key", "I keep forgetting the key", "did I forget the key"),
     "es": ("no quiero que tú olvides la llave", "siempre se me olvida la llave", "quién borró lo de la llave"),
     "fr": ("je ne veux pas que tu oublies la clé", "j'oublie toujours la clé", "qui a supprimé la clé"),
@@ -119,6 +119,10 @@ def test_question_states_nothing(language: str) -> None:
 
     assert find_statement(question, question, language) is None
     assert find_statement(statement, statement, language) == statement
+
+
+def test_request_with_a_sharp_s_states_nothing() -> None:
+    assert find_statement("schließe die Tür", "schließe die Tür", "de") is None
 
 
 @pytest.mark.parametrize(

@@ -361,8 +361,8 @@ class MemoryAnswerer:
 
     async def _async_handle_yes_no(self) -> MemoryReply | None:
         """Return the reply to a yes or no that answers the previous question, or None if the input is neither."""
-        last = self.dialog.last_answer
-        if not last.on_yes or (agreed := parse_yes_no(self.speaker.text, self.speaker.language, to_memory=True)) is None:
+        last, speaker = self.dialog.last_answer, self.speaker
+        if not last.on_yes or (agreed := parse_yes_no(speaker.text, speaker.language, to_memory=True)) is None:
             return None
         if not agreed:
             return MemoryReply(ReplyKey.NOT_FORGOTTEN if last.is_forgetting else ReplyKey.ALL_RIGHT)

@@ -24,7 +24,7 @@ _MIN_COVERED_SHARE = 0.6
 _CLAUSE_PATTERN = re.compile(r"(?:[^.!?:;,\n。！？：；，、]|[.:,](?=\S))+[.!?]*")  # noqa: RUF001 - of several scripts
 _SENTENCE_PATTERN = re.compile(r"(?:[^.!?\n。！？]|[.](?=\S))+[.!?。！？]*")  # noqa: RUF001 - of several scripts
 _HEADING_PATTERN = re.compile(r"[:：\n]")  # noqa: RUF001 - of several scripts
-_QUOTED_PATTERN = re.compile("[\"“„«「『][^\"“”»」』]*[\"“”»」』]?")
+_QUOTED_PATTERN = re.compile('["“„«「『][^"“”»」』]*["“”»」』]?')
 _OPENING_QUOTES, _CLOSING_QUOTES, _PLAIN_QUOTE = "“„«「『", "”»」』", '"'
 _MARK = "\N{OBJECT REPLACEMENT CHARACTER}"
 _STRIPPABLE_CHARS = " \t\r\n.,;:!…。，；：！、"  # noqa: RUF001 - of several scripts
