@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
-from functools import lru_cache, partial
+from functools import lru_cache
 import time
 
 from homeassistant.core import callback
@@ -47,7 +47,7 @@ class ConversationStore:
         self.windows = WindowRegistry(
             lambda key: Window(WindowKey.parse(key).conversation, config.policy, counter),
             read=self._async_read_snapshot,
-            has_ended=lambda key, idle_seconds: idle_seconds > _REOPEN_SECONDS and not _has_custom_id(key),
+            has_ended=_has_ended,
             max_windows=_MAX_WINDOWS,
             idle_seconds=config.expiry_seconds,
         )
@@ -111,7 +111,7 @@ class ConversationStore:
     async def _async_read_snapshot(self, key: str) -> Snapshot | None:
         """Return the contents of a stored conversation, or None if the store is unavailable."""
         try:
-            found = await self._store.async_read(partial(self._read_snapshot, key), None)
+            found = await self._store.async_read(self._read_snapshot, None, key)
         except MemoryUnavailable:
             return None
         snapshot = found or Snapshot("")
@@ -140,12 +140,12 @@ class ConversationStore:
                     yield from self._build_write_jobs(key, window, exchanges)
         for key in [key for key in self._stored if key not in self.windows or not self._should_store(key)]:
             del self._stored[key]
-            yield WriteJob(partial(delete_conversation, agent=self._agent_id, key=key))
+            yield WriteJob(delete_conversation, arguments=(self._agent_id, key))
 
     def _build_write_jobs(self, key: str, window: Window, exchanges: tuple[Exchange, ...]) -> Iterator[WriteJob]:
         if self._stored.get(key, {}) is None:
             # The key belonged to another conversation, which was dropped before it was ever read.
-            yield WriteJob(partial(delete_conversation, agent=self._agent_id, key=key))
+            yield WriteJob(delete_conversation, arguments=(self._agent_id, key))
         before, now = self._stored.get(key) or {}, {exchange.number: exchange for exchange in exchanges}
         changed = [exchange for number, exchange in now.items() if before.get(number) is not exchange]
         if now or key in self._stored:
@@ -154,7 +154,7 @@ class ConversationStore:
                 self._agent_id, key, round(used, 3), window.stats(), changed, before.keys() - now.keys()
             )
             self._stored[key] = now
-            yield WriteJob(partial(write_conversation_change, change=change))
+            yield WriteJob(write_conversation_change, arguments=(change,))
 
     def _should_store(self, key: str) -> bool:
         if self._persistence is Persistence.OWN_IDS:
@@ -165,9 +165,13 @@ class ConversationStore:
         with memory.database.read_transaction() as connection:
             return list_stored_conversations(connection, self._agent_id)
 
-    def _read_snapshot(self, key: str, memory: Memory) -> Snapshot | None:
+    def _read_snapshot(self, memory: Memory, key: str) -> Snapshot | None:
         with memory.database.read_transaction() as connection:
             return read_conversation(connection, self._agent_id, key)
+
+
+def _has_ended(key: str, idle_seconds: float) -> bool:
+    return idle_seconds > _REOPEN_SECONDS and not _has_custom_id(key)
 
 
 def _idle_seconds(used: float, now: float) -> float:

@@ -5,7 +5,6 @@ No price is guessed: requests without a known price are counted separately.
 
 from collections.abc import Sequence
 from decimal import Decimal
-from functools import partial
 
 from homeassistant.core import HomeAssistant, callback
 
@@ -62,7 +61,7 @@ def _async_add_cost(agent: Agent, turn_id: str, cost: Decimal | None, *, of_turn
         if recent.record["turn_id"] == turn_id:
             recent.cost = None if cost is None else str(cost)
     if cost is not None and store is not None and agent.config.record is not RecordLevel.OFF:
-        store.async_queue_record(WriteJob(partial(store_turn_cost, turn_id=turn_id, cost=str(cost))))
+        store.async_queue_record(WriteJob(store_turn_cost, arguments=(turn_id, str(cost))))
 
 
 def _collect_model_usages(hass: HomeAssistant, requests: Sequence[BilledRequest]) -> list[ModelUsage] | None:

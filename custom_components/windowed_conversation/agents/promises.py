@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
+from ..store import do_nothing
+
 _MAX_LOST_ANSWERS = 20
 
 
@@ -14,7 +16,7 @@ class PromisedAnswers:
     """
 
     def __init__(self) -> None:
-        self.save_soon: Callable[[], None] = lambda: None
+        self.save_soon: Callable[[], None] = do_nothing
         self.conversations: dict[str, str] = {}
         self._lost: list[str] = []
 

@@ -157,7 +157,7 @@ def _async_store_turn(
         return
     stored_text = text if level is RecordLevel.FULL and not store.predates_forgetting(statistics["time"]) else None
     build = partial(build_turn_record, statistics, tuple(attempts), started, stored_text)
-    store.async_queue_record(WriteJob(partial(store_turn, build=build)))
+    store.async_queue_record(WriteJob(store_turn, arguments=(build,)))
 
 
 def build_turn_record(

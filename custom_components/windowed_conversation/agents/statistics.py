@@ -7,6 +7,7 @@ import logging
 from typing import Any, NamedTuple
 
 from ..providers import Usage
+from ..store import do_nothing
 from ..turn.attempts import AttemptResult
 from ..turn.routing import Route
 from ..turn.state import Turn
@@ -109,7 +110,7 @@ class AgentStatistics:
         self.time_to_first_token: float | None = None
         self.turn_duration: float | None = None
         # Callback after each change of a total.
-        self.save_soon: Callable[[], None] = lambda: None
+        self.save_soon: Callable[[], None] = do_nothing
         self._listeners: list[Callable[[], None]] = []
 
     def on_turn(self, outcome: Turn, answer: Mapping[str, Any] = _NO_ANSWER_ATTRIBUTES) -> None:

@@ -31,6 +31,7 @@ from ..store import (
     UnavailableReason,
     WriteJob,
     delete_overdue,
+    do_nothing,
     read_value,
     schedule_deletion,
     write_value,
@@ -122,7 +123,7 @@ class StoredValue:
             return None
         self._last_stored_value = value
         on_written = partial(self.store.run_in_loop, self.on_written, value) if self.on_written else None
-        return WriteJob(partial(write_value, owner=self.owner_id, name=self.name, value=value), on_written)
+        return WriteJob(write_value, on_written, (self.owner_id, self.name, value))
 
     def _read_value(self, memory: Memory) -> Any:
         with memory.database.read_transaction() as connection:
@@ -194,7 +195,7 @@ class AgentStore:
             self.writer.request_upkeep(repeat_daily=True)
         if self.writer.may_create:
             # open the file now, so that no turn has to wait for it
-            self.writer.submit(lambda memory: None)
+            self.writer.submit(do_nothing)
 
     @callback
     def async_queue_record(self, record: object) -> None:
@@ -244,7 +245,7 @@ class AgentStore:
             unsubscribe()
         self._unsubscribers = ()
         try:
-            return await self.async_change(partial(self._delete_all_but_memory, until))
+            return await self.async_change(self._delete_all_but_memory, until)
         except MemoryUnavailable:
             # the file cannot be read, so memory may have data
             return True
@@ -288,25 +289,35 @@ class AgentStore:
         """Return the facts that a person may see. They are in working memory, so they are there at once."""
         return self._last_memory.get_facts(person, private=private) if self._last_memory is not None else []
 
-    async def async_read[Result](self, read: Callable[[Memory], Result], default: Result) -> Result:
-        """Return the result of `read`, which runs in the executor, or return `default` if no file exists yet."""
+    async def async_read[Result, *Arguments](
+        self, read: Callable[[Memory, *Arguments], Result], default: Result, *arguments: *Arguments
+    ) -> Result:
+        """Return the result of `read`, which runs in the executor, or return `default` if no file exists yet.
+
+        The memory is its first argument.
+        """
         memory, reason = self.writer.open_store, self.writer.state.reason
         if memory is None and reason is None:
             # the file has not been opened yet, or does not exist
             exists = await self._hass.async_add_executor_job(self.writer.path.exists)
-            return await self.async_change(read) if exists else default
+            return await self.async_change(read, *arguments) if exists else default
         if memory is None or reason == "damaged":
             raise MemoryUnavailable(reason or "closed")
         try:
-            return await self._hass.async_add_executor_job(read, memory)
+            return await self._hass.async_add_executor_job(read, memory, *arguments)
         except MemoryUnavailable:
             self.writer.request_upkeep()
             raise
 
-    async def async_change[Result](self, work: Callable[[Memory], Result]) -> Result:
-        """Run `work` in the writer thread, and return its result when its changes are on disk."""
+    async def async_change[Result, *Arguments](
+        self, work: Callable[[Memory, *Arguments], Result], *arguments: *Arguments
+    ) -> Result:
+        """Run `work` in the writer thread, and return its result when its changes are on disk.
+
+        The memory is its first argument.
+        """
         self.changes += 1
-        future = self.writer.submit(work)
+        future = self.writer.submit(work, *arguments)
         done = asyncio.wrap_future(future)
         try:
             await asyncio.wait([done], timeout=_CHANGE_TIMEOUT)
@@ -337,7 +348,7 @@ class AgentStore:
         self._last_memory = memory
         return memory
 
-    def _delete_all_but_memory(self, until: float, memory: Memory) -> bool:
+    def _delete_all_but_memory(self, memory: Memory, until: float) -> bool:
         forget_all_but_memory(memory)
         schedule_deletion(memory.database, until)
         statistics = memory.statistics()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from homeassistant.core import HomeAssistant, callback
 
 from ..providers import Request, Usage
+from ..store import do_nothing
 from ..turn.model import ReasoningDetector
 from ..turn.model_size import ContextSizeTracker
 from ..window import CalibratedCounter, Calibration, Calibrator, estimate_request
@@ -105,7 +106,7 @@ class ModelCalibrations:
 
     def __init__(self) -> None:
         # Called after each change.
-        self.save_soon: Callable[[], None] = lambda: None
+        self.save_soon: Callable[[], None] = do_nothing
         # Ordered by the time of the last reported usage, oldest first.
         self._calibrators: dict[_CalibrationKey, Calibrator] = {}
         self._size_trackers: dict[str, ContextSizeTracker] = {}

@@ -21,6 +21,7 @@ from .file import (
     checksum_sql as checksum_sql,
     delete_damaged_file as delete_damaged_file,
     delete_file as delete_file,
+    do_nothing as do_nothing,
     get_damaged_path as get_damaged_path,
     get_disk_bytes as get_disk_bytes,
     keep_damaged_file as keep_damaged_file,

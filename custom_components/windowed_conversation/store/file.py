@@ -77,6 +77,10 @@ class StoreUnavailable(Exception):
         self.damaged_path = set_aside
 
 
+def do_nothing(*_arguments: object) -> None:
+    """Do nothing, where a callback is not needed."""
+
+
 @dataclass(frozen=True, slots=True)
 class Schema:
     """The tables of one subject, for example memory."""
@@ -86,11 +90,11 @@ class Schema:
     # The columns of each table that are covered by its checksum, see `checksum_sql`.
     checksum_columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     # Raises `StoreUnavailable` if this SQLite lacks a feature that the tables need. Runs before the file is read.
-    probe: Callable[[], None] = lambda: None
+    probe: Callable[[], None] = do_nothing
     # Runs after the script, in the same transaction.
-    prepare: Callable[[sqlite3.Connection], None] = lambda connection: None
+    prepare: Callable[[sqlite3.Connection], None] = do_nothing
     # Empties the room's indexes after an index was damaged or a row was lost, so that they are rebuilt.
-    mend: Callable[[sqlite3.Connection], None] = lambda connection: None
+    mend: Callable[[sqlite3.Connection], None] = do_nothing
 
 
 def checksum_sql(columns: tuple[str, ...]) -> str:

@@ -24,17 +24,26 @@ _MAX_STATISTICS_TIME_SHARE = 0.01
 
 @dataclass(frozen=True, slots=True)
 class WriteJob:
-    """A record and the function that writes it. The writer thread calls `on_written` after the commit."""
+    """A record and the function that writes it, with its arguments after the connection.
 
-    write: Callable[[sqlite3.Connection], object]
+    The writer thread calls `on_written` after the commit.
+    """
+
+    write: Callable[..., object]
     on_written: Callable[[], object] | None = None
+    arguments: tuple[Any, ...] = ()
+
+    def run(self, connection: sqlite3.Connection) -> None:
+        """Write the record."""
+        self.write(connection, *self.arguments)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StoreJob[Result = Any]:
-    """Work on the open store. It fails immediately if the store cannot be used."""
+    """Work on the open store, with its arguments after the store. It fails immediately if that cannot be used."""
 
-    work: Callable[[Any], Result]
+    work: Callable[..., Result]
+    arguments: tuple[Any, ...] = ()
     future: Future[Result] = field(default_factory=Future)
 
     def run(self, store: object, on_success: Callable[[], None]) -> None:
@@ -46,7 +55,7 @@ class StoreJob[Result = Any]:
         if not (self.future.running() or self.future.set_running_or_notify_cancel()):
             return
         try:
-            result = self.work(store)
+            result = self.work(store, *self.arguments)
         except StoreUnavailable:
             raise
         except Exception as err:  # noqa: BLE001 - it is the caller's to handle

@@ -75,9 +75,9 @@ class StoreWriter[Opened: OpenStore]:
         path: Path,
         open_file: Callable[[Path], Opened],
         *,
-        daily: Callable[[Opened], None] = lambda opened: None,
-        on_opened: Callable[[Opened], None] = lambda opened: None,
-        on_state: Callable[[StoreState], None] = lambda state: None,
+        daily: Callable[[Opened], None] = file.do_nothing,
+        on_opened: Callable[[Opened], None] = file.do_nothing,
+        on_state: Callable[[StoreState], None] = file.do_nothing,
         most_waiting: int = _MAX_QUEUED_RECORDS,
     ) -> None:
         self.path = path
@@ -120,13 +120,17 @@ class StoreWriter[Opened: OpenStore]:
             self._queue.put(*records, has_ended=self._has_ended)
             self._condition.notify_all()
 
-    def submit[Result](self, work: Callable[[Opened], Result]) -> Future[Result]:
+    def submit[Result, *Arguments](
+        self, work: Callable[[Opened, *Arguments], Result], *arguments: *Arguments
+    ) -> Future[Result]:
         """Queue work on the store after everything queued before, and return a future of its result.
+
+        The store is the first argument of `work`.
 
         If the store is off, it is retried immediately. The future fails with `StoreUnavailable` if that does not
         succeed.
         """
-        job = StoreJob(work)
+        job = StoreJob(work, arguments)
         with self._condition:
             is_held = self._held_until > time.monotonic()
             is_accepted = not is_held and self._queue.put(job, has_ended=self._has_ended)

@@ -6,6 +6,7 @@ from functools import partial
 from itertools import islice
 import json
 import math
+from pathlib import Path
 from typing import Any
 
 from homeassistant.auth.permissions.const import POLICY_CONTROL, POLICY_READ
@@ -69,7 +70,7 @@ async def _async_remember(call: ServiceCall) -> ServiceResponse:
     speaker = Speaker(text, language, target.person, target.name, is_alone=target.can_see_private)
     fact = StatedFact(text, "", "action", None if is_the_homes else target.person, private)
     async with open_usable_store(call.hass) as memory:
-        done = await memory.async_change(lambda opened: remember_fact(opened, speaker, fact))
+        done = await memory.async_change(remember_fact, speaker, fact)
     if done.phrase is ReplyKey.MEMORY_FULL or done.stored_fact_id is None:
         raise build_refusal("memory_full")
     return {
@@ -121,7 +122,7 @@ async def _async_forget_memories(call: ServiceCall) -> ServiceResponse:
     conditions = _build_conditions(call.data, target)
     async with open_usable_store(call.hass) as memory:
         if call.data["dry_run"]:
-            chosen, seen = await memory.async_change(partial(_preview_forgetting, conditions, target))
+            chosen, seen = await memory.async_change(_preview_forgetting, conditions, target)
             return {**_count_by_kind(chosen), "memories": _format_memories(seen, target)}
         forgotten = await async_forget_everywhere(call.hass, **conditions)
     return {**_count_by_kind(forgotten), "erased": forgotten.is_erased}
@@ -137,18 +138,22 @@ async def _async_export_memories(call: ServiceCall) -> ServiceResponse:
     async with open_usable_store(call.hass) as memory:
         if access.ATTR_FILENAME in data:
             path = await call.hass.async_add_executor_job(resolve_allowed_path, call.hass, data[access.ATTR_FILENAME])
-            line_count = await memory.async_read(lambda opened: write_lines(path, opened.export(person)), 0)
+            line_count = await memory.async_read(_export_to_file, 0, path, person)
             return {"filename": str(path), "written": line_count}
         if person is None or not target.can_see_private:
             raise build_refusal("memory_file_needed")
         end = data["offset"] + _EXPORT_PAGE_SIZE
-
-        def read_page(memory: Memory) -> list[JsonValueType]:
-            return [json.loads(line) for line in islice(memory.export(person), data["offset"], end + 1)]
-
-        found = await memory.async_read(read_page, list[JsonValueType]())
+        found = await memory.async_read(_read_export, list[JsonValueType](), person, data["offset"], end + 1)
     is_last = len(found) <= _EXPORT_PAGE_SIZE
     return {"memories": found[:_EXPORT_PAGE_SIZE], "next_offset": None if is_last else end}
+
+
+def _export_to_file(memory: Memory, path: Path, person: str | None) -> int:
+    return write_lines(path, memory.export(person))
+
+
+def _read_export(memory: Memory, person: str | None, start: int, end: int) -> list[JsonValueType]:
+    return [json.loads(line) for line in islice(memory.export(person), start, end)]
 
 
 async def _async_import_memories(call: ServiceCall) -> ServiceResponse:
@@ -160,13 +165,18 @@ async def _async_import_memories(call: ServiceCall) -> ServiceResponse:
     people = {user.id for user in await call.hass.auth.async_get_users()}
     async with open_usable_store(call.hass) as memory:
         source = await _async_get_source_opener(call)
-
-        def load_lines(memory: Memory) -> LoadCounts:
-            with source() as lines:
-                return memory.load_lines(assign_line_owners(lines, people, person))
-
-        loaded = await memory.async_change(load_lines)
+        loaded = await memory.async_change(_load_lines, source, people, person)
     return {"added": loaded.added_count, "known": loaded.duplicate_count, "refused": loaded.refused_count}
+
+
+def _load_lines(
+    memory: Memory,
+    open_source: Callable[[], AbstractContextManager[Iterable[str]]],
+    people: set[str],
+    person: str | None,
+) -> LoadCounts:
+    with open_source() as lines:
+        return memory.load_lines(assign_line_owners(lines, people, person))
 
 
 @asynccontextmanager
@@ -213,7 +223,7 @@ def _build_conditions(data: Mapping[str, Any], target: access.PersonTarget) -> d
 
 
 def _preview_forgetting(
-    conditions: dict[str, Any], target: access.PersonTarget, memory: Memory
+    memory: Memory, conditions: dict[str, Any], target: access.PersonTarget
 ) -> tuple[LostRows, list[RecallHit]]:
     """Return the memories that `Memory.forget` would delete, and the newest of them that the caller may see."""
     chosen = memory.forget(**conditions, dry_run=True)

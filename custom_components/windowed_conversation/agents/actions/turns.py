@@ -6,6 +6,7 @@ Responses are plain JSON, with times in ISO 8601 and the names of people, device
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 import math
+from pathlib import Path
 from typing import Any
 
 from homeassistant.auth.models import User
@@ -203,11 +204,11 @@ async def _async_export_turns(call: ServiceCall) -> ServiceResponse:
     listing = _build_list_query(call.data, await async_get_permissions(call, needs_admin=True))
     async with open_usable_store(call.hass) as memory:
         path = await call.hass.async_add_executor_job(resolve_allowed_path, call.hass, call.data[access.ATTR_FILENAME])
+        return {"filename": str(path), "written": await memory.async_read(_export_to_file, 0, path, listing)}
 
-        def export_to_file(memory: Memory) -> int:
-            return write_lines(path, RecordedTurns(memory.database).export(listing))
 
-        return {"filename": str(path), "written": await memory.async_read(export_to_file, 0)}
+def _export_to_file(memory: Memory, path: Path, query: TurnListQuery) -> int:
+    return write_lines(path, RecordedTurns(memory.database).export(query))
 
 
 async def async_get_permissions(call: ServiceCall, *, needs_admin: bool = False) -> CallerPermissions:

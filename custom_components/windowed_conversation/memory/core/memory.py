@@ -109,7 +109,7 @@ class Memory:
                     case Summary():
                         store_summary(connection, self._words, record)
                     case store.WriteJob():
-                        record.write(connection)
+                        record.run(connection)
 
     def add_fact(
         self,
