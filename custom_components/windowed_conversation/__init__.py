@@ -1,7 +1,7 @@
 """Windowed Conversation: a conversation agent that keeps its requests to a model within a token budget."""
 
 from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
@@ -49,7 +49,7 @@ async def async_setup(hass: HomeAssistant, config: ConfigType) -> bool:
     for name, action, schema, response in ACTIONS:
         hass.services.async_register(DOMAIN, name, action, schema, response)
     async_track_user_removal(hass)
-    llm.async_register_api(hass, MemoryAPI(hass, partial(async_get_store, hass)))
+    llm.async_register_api(hass, MemoryAPI(hass, async_get_store))
     async_register_commands(hass)
     await async_register_page(hass)
     if hass.state is not CoreState.running:
@@ -81,20 +81,10 @@ async def async_setup_entry(hass: HomeAssistant, entry: AccountConfigEntry) -> b
     entry.runtime_data = AccountData(server, agents, _build_setup_settings(entry), tasks, platforms)
     await hass.config_entries.async_forward_entry_setups(entry, platforms)
     entry.async_on_unload(entry.add_update_listener(_async_apply_update))
-
-    @callback
-    def expire_windows(_now: datetime) -> None:
-        for agent in agents.values():
-            agent.expire_windows()
-
-    @callback
-    def notify_listeners(_event: Event) -> None:
-        for agent in agents.values():
-            agent.notify_listeners()
-
-    entry.async_on_unload(async_track_time_interval(hass, expire_windows, _EXPIRY_INTERVAL, cancel_on_shutdown=True))
+    expire, notify = entry.runtime_data.expire_windows, entry.runtime_data.notify_listeners
+    entry.async_on_unload(async_track_time_interval(hass, expire, _EXPIRY_INTERVAL, cancel_on_shutdown=True))
     # turns that ended just before the stop are still written
-    entry.async_on_unload(hass.bus.async_listen(EVENT_HOMEASSISTANT_STOP, notify_listeners))
+    entry.async_on_unload(hass.bus.async_listen(EVENT_HOMEASSISTANT_STOP, notify))
     if server is not None:
         server.start()
     return True
@@ -102,8 +92,7 @@ async def async_setup_entry(hass: HomeAssistant, entry: AccountConfigEntry) -> b
 
 async def async_unload_entry(hass: HomeAssistant, entry: AccountConfigEntry) -> bool:
     """Unload an account. Its conversations remain in working memory until it is loaded again."""
-    for agent in entry.runtime_data.agents.values():
-        agent.notify_listeners()
+    entry.runtime_data.notify_listeners()
     async_start_store(hass).async_save()
     return await hass.config_entries.async_unload_platforms(entry, entry.runtime_data.platforms)
 

@@ -361,7 +361,7 @@ async def test_the_schemas_of_the_tools_are_the_same_in_every_turn(
 
 
 async def test_other_agents_have_no_tools_where_there_is_no_memory(hass: HomeAssistant) -> None:
-    llm.async_register_api(hass, MemoryAPI(hass, lambda: None))
+    llm.async_register_api(hass, MemoryAPI(hass, lambda _hass: None))
 
     api = await llm.async_get_api(hass, MEMORY_API_ID, context_of(None))
 

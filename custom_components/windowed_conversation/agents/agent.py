@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import partial
 import logging
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 from homeassistant.components.conversation import HOME_ASSISTANT_AGENT
 from homeassistant.config_entries import ConfigEntry
 from homeassistant.const import Platform
-from homeassistant.core import CALLBACK_TYPE, HomeAssistant, callback
+from homeassistant.core import CALLBACK_TYPE, Event, HomeAssistant, callback
 from homeassistant.exceptions import HomeAssistantError
 from homeassistant.helpers import entity_registry as er
 from homeassistant.helpers.dispatcher import async_dispatcher_send
@@ -103,7 +104,7 @@ class Agent:
         self.windows.set_idle_seconds(config.expiry_seconds)
         self.windows.set_policy(config.policy)
         if self.model is not None:
-            self.model = replace(self.model, budget=replace(self.model.budget, policy=config.policy))
+            self.model = self.model.with_budget(policy=config.policy)
         self.notify_listeners()
 
     def set_model_profile(self, profile: ModelProfile) -> None:
@@ -178,6 +179,18 @@ class AccountData:
     setup_settings: tuple[Any, ...]
     tasks: dict[str, Agent] = field(default_factory=dict)
     platforms: tuple[Platform, ...] = ()
+
+    @callback
+    def expire_windows(self, _now: datetime) -> None:
+        """Drop the conversations of all agents that have been idle for too long."""
+        for agent in self.agents.values():
+            agent.expire_windows()
+
+    @callback
+    def notify_listeners(self, _event: Event | None = None) -> None:
+        """Finish the ended turns of all agents, and notify their listeners."""
+        for agent in self.agents.values():
+            agent.notify_listeners()
 
 
 @callback

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from functools import partial
-from itertools import filterfalse
 import logging
 import time
 from typing import Any
@@ -128,13 +127,15 @@ class TurnContext:
             command_words |= home.get_name_words()
             keys = home.find_mentions(self._speaker.text).entities
             named = " ".join([name for key in keys for name in home.entities[key].names])
-        build_query = partial(build_recall_query, self._speaker, self._stamp.now, command_words, named)
         nothing: tuple[list[RecallHit], list[RecallHit]] = [], []
+        arguments = self._speaker, self._stamp.now, command_words, named
         self._search_started_at, began = time.time(), time.monotonic()
         try:
             async with asyncio.timeout(MEMORY_TIMEOUT):
                 # the first query in a language compiles its patterns, so it is built in the thread
-                found = await store.async_read(lambda memory: memory.recall_relevant(build_query()), nothing)
+                found = await store.async_read(
+                    lambda memory: memory.recall_relevant(build_recall_query(*arguments)), nothing
+                )
         except TimeoutError:
             self.is_search_late = True
             store.late_searches += 1
@@ -166,7 +167,7 @@ class TurnContext:
         most = min(MAX_RECALLED_TOKENS, limit // 2 if self._home_states else limit)
         sent = build_sent_context(exchanges, self.profile, self._speaker.text)
         # lazy, because the first few lines usually fill the limit
-        found = filterfalse(partial(is_about_home_state, names_home=self._mentions_home), self._candidates)
+        found = (each for each in self._candidates if not is_about_home_state(each, names_home=self._mentions_home))
         recalled = self.sent.recalled = choose_recalled_lines(found, sent, self._formatter, self._count_tokens, most)
         states = self.sent.states = self._get_states_text(min(MAX_STATES_TOKENS, limit - recalled.tokens)).text
         if self._is_in_system:

@@ -1,7 +1,7 @@
 """The server of a loaded account: its models and their context sizes, its availability, and head starts."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -31,6 +31,7 @@ from ..providers import (
     ToolSchema,
     Unavailable,
 )
+from ..store import do_nothing
 from ..turn.model import BilledRequest, Model, Question
 from ..window import Message, Role, WindowRegistry
 from .issues import Issue, async_update_issue, async_update_server_issue
@@ -139,7 +140,7 @@ class AccountServer:
             self._on_reachable()
         if not self._is_listed:
             # a server without a model list may still work, so an error is ignored
-            self._start_listing(lambda _error: None)
+            self._start_listing(do_nothing)
 
     @callback
     def update_context_size(self, billed: BilledRequest) -> None:
@@ -310,7 +311,7 @@ class HeadStart:
         self,
         hass: HomeAssistant,
         entry: ConfigEntry[Any],
-        connect: Callable[[], Coroutine[Any, Any, None]],
+        connect: Callable[[HomeAssistant, Mapping[str, Any]], Coroutine[Any, Any, None]],
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -336,7 +337,7 @@ class HeadStart:
         if is_on or now - self._started_at < _MIN_START_INTERVAL or model.pause.remaining_seconds:
             return
         if not model.is_at_home:
-            self._start_task(self._connect(), _CONNECT_TIMEOUT)
+            self._start_task(self._connect(self._hass, self._entry.data), _CONNECT_TIMEOUT)
         elif beginning is None or now - beginning.asked_at >= _ASSUMED_LOADED_SECONDS:
             request, self._sent_prefix = _build_request(model, beginning, windows)
             self._start_task(_async_load_model(model, request), patience)

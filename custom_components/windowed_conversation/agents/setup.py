@@ -63,7 +63,7 @@ async def async_set_up_account(
     configs = _read_configs(entry)
     state = await async_load_account_state(hass, entry.entry_id, configs)
     vendor, pause, limit = get_vendor(entry.data), Pause(), RequestLimiter()
-    agents, head_start = dict[str, Agent](), HeadStart(hass, entry, partial(async_open_connection, hass, entry.data))
+    agents, head_start = dict[str, Agent](), HeadStart(hass, entry, async_open_connection)
     for agent_id, config in configs.items():
         model = None
         if provider is not None:

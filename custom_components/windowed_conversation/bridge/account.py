@@ -24,6 +24,7 @@ import httpx2
 from .. import const
 from ..const import DEFAULT_OPENAI_FORMAT, DOMAIN, OPENAI_URL, OpenAIFormat
 from ..providers import ListedModel, ModelProfile, Provider, Usage, Vendor, find_profile, fix_surrogates, preconnect
+from ..store import do_nothing
 from ..window import is_int_in_range
 
 _PROVIDERS_PACKAGE = f"{__package__.rpartition('.')[0]}.providers"
@@ -184,14 +185,12 @@ async def async_calculate_cost(hass: HomeAssistant, usages: Collection[ModelUsag
     The cost is calculated for each request, because some models have higher prices for long requests.
     """
     prices = await _async_import_prices(hass)
+    return await hass.async_add_executor_job(_sum_costs, prices, usages)
 
-    def sum_costs() -> Decimal | None:
-        costs = [
-            prices.calculate_cost(use.vendor, use.family, use.usage, is_flexible=use.is_flexible) for use in usages
-        ]
-        return None if None in costs else sum(costs, Decimal())
 
-    return await hass.async_add_executor_job(sum_costs)
+def _sum_costs(prices: Any, usages: Collection[ModelUsage]) -> Decimal | None:
+    costs = [prices.calculate_cost(use.vendor, use.family, use.usage, is_flexible=use.is_flexible) for use in usages]
+    return None if None in costs else sum(costs, Decimal())
 
 
 async def async_list_families(hass: HomeAssistant, vendor: Vendor) -> list[str]:
@@ -220,7 +219,7 @@ class ServerCache:
         # The time at which the server last answered a turn since Home Assistant started, or None.
         self.answered_at: datetime | None = None
         # Called after each change of the list.
-        self.save_soon: Callable[[], None] = lambda: None
+        self.save_soon: Callable[[], None] = do_nothing
 
     def restore(self, stored: object) -> None:
         """Load the stored list without its invalid entries, unless the server has already sent a list."""

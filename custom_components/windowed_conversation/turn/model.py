@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 from ..providers import (
     DEFAULT_SETTINGS,
@@ -80,9 +80,9 @@ class Model:
             context = self.size.get_context_tokens(self.profile.context_tokens)
         return self.budget if context is None else apply_context_size(self.budget, context)
 
-    def with_budget(self, *, schema_tokens: int, live_tokens: int) -> Model:
-        """Return the model with these sizes of the tools and of the live context in its budget."""
-        return replace(self, budget=replace(self.budget, schema_tokens=schema_tokens, live_tokens=live_tokens))
+    def with_budget(self, **changes: Any) -> Model:
+        """Return the model with these changes of its budget."""
+        return replace(self, budget=replace(self.budget, **changes))
 
 
 @dataclass(frozen=True, slots=True)

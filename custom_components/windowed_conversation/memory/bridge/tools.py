@@ -248,9 +248,9 @@ class MemoryAPI(llm.API):
     own agents get the full set of tools instead.
     """
 
-    def __init__(self, hass: HomeAssistant, memory: Callable[[], MemoryAccess | None]) -> None:
+    def __init__(self, hass: HomeAssistant, get_memory: Callable[[HomeAssistant], MemoryAccess | None]) -> None:
         super().__init__(hass=hass, id=MEMORY_API_ID, name="Windowed Conversation memory")
-        self._get_memory_access = memory
+        self._get_memory_access = get_memory
 
     @override
     async def async_get_api_instance(self, llm_context: llm.LLMContext) -> llm.APIInstance:
@@ -262,7 +262,7 @@ class MemoryAPI(llm.API):
             name=person and person.name,
             device=llm_context.device_id,
         )
-        memory = self._get_memory_access()
+        memory = self._get_memory_access(self.hass)
         tools: list[llm.Tool] = [] if memory is None else [RecallTool(memory, speaker)]
         return llm.APIInstance(self, _API_PROMPT if tools else "", llm_context, tools)
 
