@@ -4,7 +4,7 @@ The forms of agents, and of the window's settings, are in `flows`.
 """
 
 from collections.abc import Mapping
-from functools import partial, partialmethod
+from functools import partialmethod
 from typing import Any, override
 
 from homeassistant.components.assist_pipeline import Pipeline
@@ -256,8 +256,8 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=const.DOMAIN):
         if await async_reads_images(account, tried.provider, model):
             data[const.CONF_IMAGES] = True
         title = make_unique_title(self.hass, build_account_title(self._form, account))
-        suggest = partial(suggest_agent_name, self.hass, account)
-        name = choose_agent_name(user_input.get(CONF_NAME, ""), self._suggest_name(tried), suggest, model)
+        default = suggest_agent_name(self.hass, account, model)
+        name = choose_agent_name(user_input.get(CONF_NAME, ""), self._suggest_name(tried), default)
         return self._add_account(title, account, name, data, self._build_task(account, data))
 
     def _add_account(

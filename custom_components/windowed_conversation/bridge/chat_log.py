@@ -290,12 +290,7 @@ class ChatLogReply:
         ending: AssistantContentDeltaDict = {"content": format_next_sentence(text, sentence)}
         if not text.strip():
             text, ending = "", {"role": "assistant", "content": sentence}
-
-        async def iter_ending() -> AsyncGenerator[AssistantContentDeltaDict]:
-            yield ending
-
-        async for _ in self.chat_log.async_add_delta_content_stream(self._agent_id, iter_ending()):
-            pass
+        await self._add_deltas(ending)
         return f"{text}{ending['content']}"
 
     async def add_sources(self, sources: Iterable[Source]) -> None:
@@ -306,17 +301,16 @@ class ChatLogReply:
         """
         data: dict[str, Any] = {"sources": [asdict(source) for source in sources]}
         call = llm.ToolInput(tool_name=WEB_SEARCH_TOOL, tool_args={}, external=True)
+        result: ToolResultContentDeltaDict = {
+            "role": "tool_result",
+            "tool_call_id": call.id,
+            "tool_name": call.tool_name,
+            "result": llm.ToolResult(data=data),
+        }
+        await self._add_deltas({"tool_calls": [call]}, result)
 
-        async def iter_call() -> AsyncGenerator[AssistantContentDeltaDict | ToolResultContentDeltaDict]:
-            yield {"tool_calls": [call]}
-            yield {
-                "role": "tool_result",
-                "tool_call_id": call.id,
-                "tool_name": call.tool_name,
-                "result": llm.ToolResult(data=data),
-            }
-
-        async for _ in self.chat_log.async_add_delta_content_stream(self._agent_id, iter_call()):
+    async def _add_deltas(self, *deltas: AssistantContentDeltaDict | ToolResultContentDeltaDict) -> None:
+        async for _ in self.chat_log.async_add_delta_content_stream(self._agent_id, _iter_deltas(deltas)):
             pass
 
     def add_answer(self, text: str) -> None:
@@ -341,3 +335,8 @@ class ChatLogReply:
                     tool_input = llm.ToolInput(id=call.id, tool_name=call.name, tool_args=dict(call.arguments))
                     self.has_called_tools = True
                     yield {"tool_calls": [tool_input]}
+
+
+async def _iter_deltas[Delta](deltas: Iterable[Delta]) -> AsyncGenerator[Delta]:
+    for delta in deltas:
+        yield delta

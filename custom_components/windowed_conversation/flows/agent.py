@@ -211,7 +211,7 @@ class AgentFlow(ConfigSubentryFlow):
             data |= await self._async_find_images(data)
         if self.source == SOURCE_USER:
             model = data.get(CONF_MODEL, "")
-            name = choose_agent_name(entered, self._suggested_name, self._suggest_name, model)
+            name = choose_agent_name(entered, self._suggested_name, self._suggest_name(model))
             return self.async_create_entry(title=name, data=data)
         # the account's update listener applies the change
         entry, subentry = self._get_entry(), self._get_reconfigure_subentry()

@@ -5,7 +5,7 @@ at its top, with the error out of sight. So the error of a number is a complete 
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, count
 import re
 from typing import Any, override
@@ -250,10 +250,10 @@ def suggest_agent_name(
     return name and _make_unique(name, taken)
 
 
-def choose_agent_name(entered: str, suggested: str, suggest: Callable[[str], str], model: str) -> str:
-    """Return the entered name. If it is empty or the suggested one, return that of `suggest` for the model."""
+def choose_agent_name(entered: str, suggested: str, default: str) -> str:
+    """Return the entered name, or the default if it is empty or was only suggested."""
     name = entered.strip()
-    return name if name not in ("", suggested) else suggest(model)
+    return name if name not in ("", suggested) else default
 
 
 def make_unique_title(hass: HomeAssistant, title: str) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 import json
 import math
+from operator import itemgetter
 import re
 from typing import Any
 
@@ -159,7 +160,7 @@ class ModelPage:
             raise BadStream("the server does not list models")
         if len(models) > _MAX_MODELS:
             raise BadStream(f"the server lists more than {_MAX_MODELS} models")
-        self.models = {model[name]: model for model in sorted(get_objects(models), key=lambda model: model[name])}
+        self.models = {model[name]: model for model in sorted(get_objects(models), key=itemgetter(name))}
 
     def __getitem__(self, field: str) -> Any:
         """Return another field of the page, or None if it is missing."""

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, aclosing, suppress
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import count
 from typing import Any
 
@@ -56,18 +55,18 @@ async def stream_events(
     `answer` is a context manager that sends the request, yields the httpx or httpx2 response, and closes it. `errors`
     is one that converts every exception inside it into a `ProviderError`.
     """
-    decode, size, passed = partial(_apply_decoder, decoder.on_event), _AnswerSizeLimiter(), count(1)
+    size, passed = _AnswerSizeLimiter(), count(1)
     with errors:
         async with answer as response, aclosing(_read_values(_read_chunks(response, on_bytes), decoder)) as values:
             async for value in values:
-                for event in decode(value):
+                for event in _apply_decoder(decoder.on_event, value):
                     size.add(event)
                     if next(passed) % _EVENTS_BETWEEN_SLEEPS == 0:
                         await asyncio.sleep(0)
                     yield event
                 if decoder.is_complete:
                     break
-            while decoder.is_complete and (late := await _read_late_events(values, decode)):
+            while decoder.is_complete and (late := await _read_late_events(values, decoder)):
                 for event in late:
                     yield event
     for event in decoder.on_end():
@@ -82,17 +81,17 @@ async def _read_chunks(response: Any, on_bytes: OnBytesCallback) -> AsyncGenerat
             yield chunk
 
 
-async def _read_late_events[E](values: AsyncIterator[E], decode: Callable[[E], Sequence[Event]]) -> Sequence[Event]:
+async def _read_late_events(values: AsyncIterator[Any], decoder: Decoder) -> Sequence[Event]:
     """Wait for the end of a complete answer. Return the events that arrive before it, or none once it is reached.
 
     The end is reached when the stream ends or breaks, or sends nothing but usage and pings for `STREAM_END_TIMEOUT`
-    seconds. At most the usage is lost then, so none of these is an error. Raises the `ProviderError` that `decode`
+    seconds. At most the usage is lost then, so none of these is an error. Raises the `ProviderError` that the decoder
     raises.
     """
     try:
         async with asyncio.timeout(STREAM_END_TIMEOUT):
             async for sent in values:
-                if events := decode(sent):
+                if events := _apply_decoder(decoder.on_event, sent):
                     return events
     except ProviderError:
         raise

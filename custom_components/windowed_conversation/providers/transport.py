@@ -81,13 +81,12 @@ async def _send_with_retry(client: Any, package: Any, request: Any) -> Any:
 
     request.extensions = {**request.extensions, "trace": trace}
     began = time.monotonic()
-    send = partial(client.send, request, stream=True, follow_redirects=False)
     try:
-        return await send()
+        return await client.send(request, stream=True, follow_redirects=False)
     except package.NetworkError, package.RemoteProtocolError:
         if connects or time.monotonic() - began > _CLOSE_NOTICE_SECONDS:
             raise
-    return await send()
+    return await client.send(request, stream=True, follow_redirects=False)
 
 
 class _BoundedTransport:

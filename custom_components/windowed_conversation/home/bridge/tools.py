@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
+from operator import attrgetter
 from typing import Any, override
 
 from homeassistant.core import HomeAssistant, State, split_entity_id
@@ -181,7 +182,7 @@ def _list_changes(states: Iterable[State], hass: HomeAssistant, span: Period) ->
             state.last_updated.astimezone(zone),
             state_text(split_entity_id(state.entity_id)[0], state.state, state.attributes, unit),
         )
-        for state in sorted(states, key=lambda state: state.last_updated)
+        for state in sorted(states, key=attrgetter("last_updated"))
         # The recorder has an empty state for times when the entity was removed.
         if state.state
     ]

@@ -6,7 +6,6 @@ A name that contains a separator is quoted as in JSON. If a model has little roo
 entities have numbers instead of names, or all areas have.
 """
 
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -60,13 +59,11 @@ type TokenCountFunction = Callable[[str], int]
 class Overview:
     """The exposed entities by place and domain. Its texts are the same for the same entities, in any order."""
 
-    _names: defaultdict[Place, defaultdict[str, list[str]]] = field(
-        default_factory=lambda: defaultdict(lambda: defaultdict(list))
-    )
+    _names: dict[Place, dict[str, list[str]]] = field(default_factory=dict)
 
     def add_entity(self, place: Place, domain: str, names: Iterable[str]) -> None:
         """Add an entity; its first name is not an alias."""
-        self._names[place][domain].append(format_names(tuple(names)))
+        self._names.setdefault(place, {}).setdefault(domain, []).append(format_names(tuple(names)))
 
     def build_text(self, limit: int | None, tool: str, count: TokenCountFunction) -> str:
         """Return the overview, with as many names as fit in `limit` tokens, or all of them if that is None.
@@ -133,12 +130,8 @@ def _choose_named_domains(names: Mapping[Place, NamesByDomain], left: int, count
 
 def _format_overview(names: Mapping[Place, NamesByDomain], named: Collection[str], heading: str) -> str:
     """Return the overview with the names of the entities of some domains, and the numbers of the others."""
-
-    def format_domain(domain: str, entities: Sequence[str]) -> str:
-        return f"{domain}: {', '.join(entities) if domain in named else len(entities)}"
-
-    lines = [
-        f"{place.label}: {'; '.join([format_domain(*each) for each in by_domain.items()])}"
-        for place, by_domain in names.items()
-    ]
-    return "\n".join([f"{heading}:", *lines])
+    lines = [f"{heading}:"]
+    for place, by_domain in names.items():
+        parts = [f"{each}: {', '.join(has) if each in named else len(has)}" for each, has in by_domain.items()]
+        lines.append(f"{place.label}: {'; '.join(parts)}")
+    return "\n".join(lines)

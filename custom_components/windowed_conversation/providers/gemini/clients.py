@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
 import importlib
+from operator import attrgetter, itemgetter
 from ssl import SSLContext
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -97,16 +98,17 @@ class GeminiProvider:
     async def list_models(self) -> list[ListedModel]:
         """Return the models that generate text, sorted by id. Raises `ProviderError`."""
         with convert_errors():
-            models = await read_pages(self._fetch_page, lambda page: page["nextPageToken"])
-        return [
+            models = await read_pages(self._fetch_page, itemgetter("nextPageToken"))
+        listed = [
             ListedModel(
                 name.removeprefix("models/"),
-                token_limit(models[name], "inputTokenLimit"),
-                token_limit(models[name], "outputTokenLimit"),
+                token_limit(model, "inputTokenLimit"),
+                token_limit(model, "outputTokenLimit"),
             )
-            for name in sorted(models, key=lambda name: name.removeprefix("models/"))
-            if _supports_generation(models[name])
+            for name, model in models.items()
+            if _supports_generation(model)
         ]
+        return sorted(listed, key=attrgetter("id"))
 
     async def _fetch_page(self, token: str) -> ModelPage:
         """Return a page of the model list. Raises `GoogleError`."""

@@ -5,7 +5,6 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import takewhile
 import json
 from typing import Any, override
@@ -191,9 +190,14 @@ class ChatCompletionsProvider(_OpenAIProvider):
         return stated
 
     async def _fetch_json(self, url: str, body: object = None) -> Any:
-        post = partial(self._client.post, body=body, cast_to=object, stream=True, stream_cls=AsyncStream[object])
-        get = partial(self._client.get, cast_to=object, stream=True, stream_cls=AsyncStream[object])
-        async with await (get if body is None else post)(url, options={"timeout": _CONTEXT_SIZE_TIMEOUT}) as answer:
+        options: dict[str, Any] = {
+            "options": {"timeout": _CONTEXT_SIZE_TIMEOUT},
+            "cast_to": object,
+            "stream": True,
+            "stream_cls": AsyncStream[object],
+        }
+        get, post = self._client.get, self._client.post
+        async with await (get(url, **options) if body is None else post(url, body=body, **options)) as answer:
             return await read_any_json(await answer.response.aread())
 
     @override

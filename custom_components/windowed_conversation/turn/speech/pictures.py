@@ -4,7 +4,6 @@ The dialog renders Markdown and HTML, and a picture asks its server at once. A t
 one whose address contains the model's knowledge of the home.
 """
 
-from functools import partial
 import re
 
 # A longer text is not held. `MarkBreaker` breaks a mark that is not whole by then.
@@ -30,16 +29,23 @@ _BARE = rf"[^>\"']{{0,{_MAX_HELD_CHARS}}}+"
 _ATTRIBUTES = rf"{_BARE}(?:(?:\"[^\"]*+\"|'[^']*+'){_BARE})*+"
 _LINE_START = r"(?<![^\n])[ \t>*+\d.)-]*+"
 
-_compile = partial(re.compile, flags=re.IGNORECASE | re.ASCII | re.MULTILINE | re.DOTALL)
+
+def _compile(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.IGNORECASE | re.ASCII | re.MULTILINE | re.DOTALL)
+
+
+def _remove_brackets(found: re.Match[str]) -> str:
+    return found[1][1:-1]
+
 
 # Applied in this order. The text begins with the character before it.
 _REPLACEMENTS = (
     # pictures, whose description stays
-    (_compile(rf"!({_LABEL})(?:\({_TARGET_CHARS}\)|\[[^\[\]]*+\])"), lambda found: found[1][1:-1]),
+    (_compile(rf"!({_LABEL})(?:\({_TARGET_CHARS}\)|\[[^\[\]]*+\])"), _remove_brackets),
     # links, except for `calls[name](value)` in code
     (
         _compile(rf"((?<!\w){_LABEL})\([ \t]*+(?!{_WEB}|<{_WEB}){_TARGET_CHARS}\)"),
-        lambda found: found[1][1:-1],
+        _remove_brackets,
     ),
     # the references that a link may have
     (_compile(rf"({_LINE_START}{_LABEL}):(?=\s*+(?!{_WEB}|<{_WEB})\S)"), r"\1"),
