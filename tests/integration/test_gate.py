@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, override
 
 from hassil.intents import Intent, IntentData
-from hassil.recognize import MatchEntity, RecognizeResult
+from hassil.models import MatchEntity
+from hassil.recognize import RecognizeResult
 from homeassistant.auth.const import GROUP_ID_READ_ONLY, GROUP_ID_USER
 from homeassistant.components.conversation.chat_log import DATA_CHAT_LOGS
 from homeassistant.components.homeassistant.exposed_entities import async_expose_entity
