@@ -25,6 +25,8 @@ from custom_components.windowed_conversation.agents.statistics import LAST_ROUTE
 from custom_components.windowed_conversation.bridge.delivery import FILLER_KEYS, FillerMode
 from custom_components.windowed_conversation.bridge.errors import (
     _PRESENTATION_BY_CLASS,
+    HEARD_KEY_BY_KEY,
+    LOCAL_WORKS_KEY,
     describe_error,
 )
 from custom_components.windowed_conversation.bridge.openings import OpeningKind
@@ -279,7 +281,9 @@ def test_every_sentence_of_the_activity_and_of_memory_has_its_text() -> None:
     gate |= {f"gate_{kind}" for kind in get_args(OpeningKind.__value__)}
     counts = {f"forgotten_exchanges_{each}" for each in ("one", "few", "other")}
 
-    assert TEXTS["common"].keys() == activities | gate | counts | set(ReplyKey) | set(FILLER_KEYS) | {"hand_over"}
+    heard = {*FILLER_KEYS, "hand_over", *HEARD_KEY_BY_KEY.values(), LOCAL_WORKS_KEY}
+
+    assert TEXTS["common"].keys() == activities | gate | counts | set(ReplyKey) | heard
 
 
 def test_phrase_has_placeholders_that_memory_fills_in(subtests: pytest.Subtests) -> None:

@@ -216,3 +216,30 @@ async def test_chat_log_that_another_agent_never_leaves_is_waited_for_as_long_as
         answer = get_speech(await say("hello"))
 
     assert answer == "I am still working on your last question. Please try again in a moment."
+
+
+# The errors for people who can change an account are in the sensor and the activity, whoever asked.
+HEARD_PHRASES = (
+    "Something went wrong. Please try again.",
+    "I'm too busy right now. Please try again in a minute or two.",
+    "I can't reach my AI service right now. Lights and timers still work.",
+    "I'm not set up correctly. Please tell whoever looks after Home Assistant.",
+    "I can't help with that.",
+    "That's as much as I can say at once.",
+)
+
+
+async def test_fault_at_a_satellite_is_spoken_without_words_of_administration(
+    *, row: Row, set_up: SetUpFn, say: SayFn, model_server: ModelServer, home: HomeAssistant
+) -> None:
+    await say(SECRET, agent_id="conversation.home_assistant")
+    for fault, message in ERROR_PHRASES.items():
+        async with row(fault):
+            await set_up(**SHORT_TIMEOUT)
+            model_server.fault(fault, retry_after=7)
+
+            result = await say(SECRET, satellite_id="assist_satellite.kitchen")
+
+            assert get_speech(result).endswith(HEARD_PHRASES)
+            assert message not in get_speech(result)
+            assert message in get_state(home, "sensor.ada_last_route").attributes["message"]

@@ -77,7 +77,7 @@ async def test_filler_is_nowhere_else(
 
 @pytest.mark.parametrize(
     ("fault", "phrase"),
-    [("500", "The model's server cannot be reached right now."), ("empty_answer", "The model gave no answer.")],
+    [("500", "I can't reach my AI service right now."), ("empty_answer", "Something went wrong.")],
 )
 async def test_error_after_a_filler_is_heard(
     *, ask: Ask, model_server: ModelServer, monkeypatch, fault: str, phrase: str

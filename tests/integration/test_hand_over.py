@@ -182,7 +182,7 @@ async def test_error_in_the_background_is_announced(
     gate.release("which colour is the sky?")
     await until(lambda: bool(answers))
 
-    assert heard.utterances == [PROMISE, "The model's server cannot be reached right now."]
+    assert heard.utterances == [PROMISE, "I can't reach my AI service right now. Lights and timers still work."]
     assert outcomes(answers) == ["announced"]
 
 
@@ -616,7 +616,7 @@ async def test_turn_with_a_short_limit_is_not_handed_over(
     await listed(home)
     gate.close("which colour is the sky?")
 
-    assert await ask("which colour is the sky?") == "The model did not answer in time. Please try again."
+    assert await ask("which colour is the sky?") == "Something went wrong. Please try again."
 
 
 async def test_turn_in_the_background_has_more_time(

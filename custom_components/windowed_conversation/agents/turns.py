@@ -21,7 +21,14 @@ from ..bridge.chat_log import (
     find_pipeline_log,
     replace_input_text,
 )
-from ..bridge.errors import async_get_error_phrase, describe_error, format_next_sentence, get_error_key, log_fault
+from ..bridge.errors import (
+    async_get_error_phrase,
+    async_get_heard_phrase,
+    describe_error,
+    format_next_sentence,
+    get_error_key,
+    log_fault,
+)
 from ..bridge.persons import async_find_speaker, async_get_device_owners
 from ..bridge.turn_report import async_trace_turn, name_asked_agents
 from ..memory.bridge.answers import are_sentences_loaded, async_load_sentences
@@ -30,6 +37,7 @@ from ..turn.routing import (
     Route,
     RouteDecision,
     RouteReason,
+    RoutingMode,
     build_window_key,
     check_id,
     decide_first_route,
@@ -239,9 +247,9 @@ async def _async_build_failure_result(turn: ConversationTurn, error: Exception, 
     A pipeline shows an error response beside the streamed text, but a streaming text-to-speech engine does not speak
     it. In that case, the error message becomes part of the answer, and the response is a normal one.
     """
-    code, phrase = await _async_describe_error(turn.agent, turn.user_input, error)
+    code, message, phrase = await _async_describe_error(turn.agent, turn.user_input, error)
     agent = turn.current_agent
-    on_failure = partial(agent.statistics.on_failure, get_error_key(error), phrase, turn.record_id)
+    on_failure = partial(agent.statistics.on_failure, get_error_key(error), message, turn.record_id)
     agent.defer_work(turn.window_key, on_failure)
     if not spoken.strip() and not turn.reply.is_being_spoken:
         turn.reply.add_answer(phrase)
@@ -256,15 +264,21 @@ async def _async_build_failure_result(turn: ConversationTurn, error: Exception, 
 
 
 async def _async_refuse(agent: Agent, user_input: ConversationInput, error: Exception) -> ConversationResult:
-    return _error_result(user_input, *await _async_describe_error(agent, user_input, error))
+    code, _, phrase = await _async_describe_error(agent, user_input, error)
+    return _error_result(user_input, code, phrase)
 
 
 async def _async_describe_error(
     agent: Agent, user_input: ConversationInput, error: Exception
-) -> tuple[IntentResponseErrorCode, str]:
-    """Return the response code and the error message, in the user's language."""
-    failure = describe_error(error)
-    return failure.code, await async_get_error_phrase(agent.hass, user_input.language, failure)
+) -> tuple[IntentResponseErrorCode, str, str]:
+    """Return the response code, the error message, and the phrase for whoever asked, in the user's language."""
+    failure, hass, language = describe_error(error), agent.hass, user_input.language
+    message = await async_get_error_phrase(hass, language, failure)
+    if user_input.satellite_id is None:
+        return failure.code, message, message
+    has_local_commands = agent.config.routing is not RoutingMode.MODEL_ONLY
+    phrase = await async_get_heard_phrase(hass, language, failure, has_local_commands=has_local_commands)
+    return failure.code, message, phrase
 
 
 def _error_result(user_input: ConversationInput, code: IntentResponseErrorCode, message: str) -> ConversationResult:

@@ -136,6 +136,21 @@ _KEY_BY_CLASS: dict[type[BaseException], str] = {
     turn.LocalAnswerFailed: "local_answer_failed",
 }
 
+# The sentences for people at a satellite, who cannot change an account: keys of common texts, by the keys of errors.
+# Errors that are not listed get the sentence for unexpected errors, which asks to try again.
+HEARD_KEY_BY_KEY = {
+    **dict.fromkeys(("auth_error", "quota_error", "bad_request", "model_not_found", "redirected"), "heard_setup"),
+    **dict.fromkeys(("prompt_failed", "tools_unavailable", "context_overflow"), "heard_setup"),
+    **dict.fromkeys(("rate_limited", "rate_limited_for_minutes", "rate_limited_for_hours"), "heard_busy"),
+    "rate_limited_for": "heard_busy_soon",
+    "unavailable": "heard_unreachable",
+    "refused": "heard_refused",
+    "incomplete": "heard_long",
+}
+LOCAL_WORKS_KEY = "heard_local_works"
+# The sentences of errors that anybody understands.
+_PLAIN_KEYS = ("busy", "nothing_said", "unauthorized", "unexpected")
+
 # The error names that automations see, by the names of the error classes.
 ERROR_KEY_BY_CLASS_NAME = {kind.__name__: key for kind, key in _KEY_BY_CLASS.items()}
 
@@ -197,6 +212,18 @@ async def async_get_error_phrase(hass: HomeAssistant, language: str, failure: Er
     """Return the sentence for a failure, in English if the language has none."""
     text = await async_get_spoken_text(hass, language, "exceptions", f"{failure.key}.message")
     return text.format(**(failure.placeholders or {}))
+
+
+async def async_get_heard_phrase(
+    hass: HomeAssistant, language: str, failure: ErrorPresentation, *, has_local_commands: bool
+) -> str:
+    """Return the sentence for a failure as a satellite says it: what to do now, without a word on the account."""
+    key = HEARD_KEY_BY_KEY.get(failure.key)
+    if key is None:
+        plain = failure if failure.key in _PLAIN_KEYS else ErrorPresentation("unexpected")
+        return await async_get_error_phrase(hass, language, plain)
+    keys = (key, LOCAL_WORKS_KEY) if failure.key == "unavailable" and has_local_commands else (key,)
+    return " ".join([await async_get_spoken_text(hass, language, "common", each) for each in keys])
 
 
 async def async_get_done_phrase(hass: HomeAssistant, language: str) -> str:
