@@ -38,6 +38,7 @@ ACCEPTED_FINDINGS = {
     ("DisjointPrefixes", "pre-releases"): "part of a label of the Marketplace",
     ("ExpandDirectory", "dirs"): "part of a name, allowlist_external_dirs",
     ("SplitWords", "allowlist"): "part of a name, allowlist_external_dirs",
+    ("OrthographicConsistency", "Hm"): "a sound that people make",
     ("OrthographicConsistency", "aarch64"): "as Python's packages write it",
     ("OrthographicConsistency", "http"): "the beginning of an address",
     ("OrthographicConsistency", "https"): "the beginning of an address",
@@ -49,10 +50,11 @@ ACCEPTED_FINDINGS = {
     ("SpellCheck", "ons"): "the end of add-ons",
     ("SpellCheck", "s"): "the ending after a name in code",
     ("MissingPreposition", "household "): "the object of the verb",
+    ("AWhile", "a while"): 'the object of "is taking"',
 }
 # Names and terms that are missing from the checker's dictionary.
 KNOWN_WORDS = (
-    *("aarch64", "CJK", "FTS5", "HACS", "http", "https", "jsonl", "kB", "LM", "MB", "md", "musl", "OS", "v1"),
+    *("aarch64", "CJK", "FTS5", "HACS", "Hm", "http", "https", "jsonl", "kB", "LM", "MB", "md", "musl", "OS", "v1"),
     *(
         "carbonara",
         "checkpointer",

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, cast, override
 
 # Seconds that a leaping event loop waits for real events before the time leaps.
@@ -33,6 +34,10 @@ class IdleClock:
         """Make the event loop use the real time again."""
         del self._loop.time, self._loop._selector.select, self._loop.run_in_executor
 
+    def leap(self) -> None:
+        """Leap to the next timer from now on. Until it stops, the clock is a `LeapingClock`."""
+        self._loop._selector.select = partial(LeapingClock._wait, self)
+
     @contextmanager
     def paused(self) -> Iterator[None]:
         """Make the event loop use the real time within the context, as a test needs in which a thread is too slow."""
@@ -60,7 +65,7 @@ class LeapingClock(IdleClock):
     """An idle clock that leaps to the next timer, so that tests do not wait. Their servers run in the same loop."""
 
     @override
-    def _wait(self, timeout: float | None = None) -> Any:
+    def _wait(self: IdleClock, timeout: float | None = None) -> Any:
         happened = self._select(timeout and min(timeout, _GLANCE))
         if timeout and not happened and not self._in_threads:
             self._now += timeout

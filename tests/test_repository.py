@@ -22,13 +22,13 @@ from custom_components.windowed_conversation.agents.actions.conversations import
 from custom_components.windowed_conversation.agents.actions.turns import TURN_OUTCOMES, TURN_ROUTES
 from custom_components.windowed_conversation.agents.issues import FIXABLE_ISSUES, Issue
 from custom_components.windowed_conversation.agents.statistics import LAST_ROUTE_STATES
-from custom_components.windowed_conversation.bridge.delivery import FILLER_KEYS, FillerMode
 from custom_components.windowed_conversation.bridge.errors import (
     _PRESENTATION_BY_CLASS,
     HEARD_KEY_BY_KEY,
     LOCAL_WORKS_KEY,
     describe_error,
 )
+from custom_components.windowed_conversation.bridge.fillers import FILLER_KEYS, FillerMode
 from custom_components.windowed_conversation.bridge.openings import OpeningKind
 from custom_components.windowed_conversation.const import (
     ATTR_DEVICE,
@@ -281,9 +281,10 @@ def test_every_sentence_of_the_activity_and_of_memory_has_its_text() -> None:
     gate |= {f"gate_{kind}" for kind in get_args(OpeningKind.__value__)}
     counts = {f"forgotten_exchanges_{each}" for each in ("one", "few", "other")}
 
-    heard = {*FILLER_KEYS, "hand_over", *HEARD_KEY_BY_KEY.values(), LOCAL_WORKS_KEY}
+    late = {"hand_over", "hand_over_notice", "late_answer", "late_error", "answer_mention"}
+    heard = {*FILLER_KEYS, *HEARD_KEY_BY_KEY.values(), LOCAL_WORKS_KEY}
 
-    assert TEXTS["common"].keys() == activities | gate | counts | set(ReplyKey) | heard
+    assert TEXTS["common"].keys() == activities | gate | counts | set(ReplyKey) | late | heard
 
 
 def test_phrase_has_placeholders_that_memory_fills_in(subtests: pytest.Subtests) -> None:

@@ -9,8 +9,9 @@ from demo.model_server import words
 from demo.voice import BUTTON_ENTITY_ID, SATELLITE_ENTITY_ID, SENTENCE_ENTITY_ID, ask_satellite
 from tests.e2e.house import House, wait_for
 
-_FILLER = "One moment."
-_PROMISE = "This takes longer. I will tell you the answer when I have it."
+_FILLERS = ["Hm.", "One moment."]
+_STILL = "I'm still on it."
+_PROMISE = "This is taking a while. I'll let you know here."
 # Each of these would be read aloud by some voice.
 _MARKS = (
     *(
@@ -118,13 +119,14 @@ async def hear(house: House, text: str, latency: float) -> list[str]:
 
 
 async def test_silent_model_is_waited_for_with_a_filler(undelayed_house):
-    assert await hear(undelayed_house, "my name is Zelda", 8) == [_FILLER, "Nice to meet you, Zelda."]
+    assert await hear(undelayed_house, "my name is Zelda", 8) == [*_FILLERS, "Nice to meet you, Zelda."]
 
 
 async def test_answer_of_a_very_slow_model_is_announced(undelayed_house):
     heard = await hear(undelayed_house, "my name is Yvonne", 30)
 
-    assert heard == [_FILLER, _PROMISE, "Nice to meet you, Yvonne."]
+    late = 'About "my name is Yvonne": Nice to meet you, Yvonne.'
+    assert heard == [*_FILLERS, _STILL, _PROMISE, late]
 
 
 async def test_satellite_says_no_marks_and_the_chat_dialog_shows_them(undelayed_house):

@@ -16,7 +16,7 @@ from homeassistant.setup import async_setup_component
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry, MockModule, mock_integration, mock_platform
 
-from custom_components.windowed_conversation.agents import hand_over
+from custom_components.windowed_conversation.bridge import fillers
 from demo import scripted_voice
 from demo.scripted_voice import assist_satellite, config_flow, stt, tts
 
@@ -46,6 +46,11 @@ class Heard:
         return [piece.strip() for piece in self.pieces]
 
     @property
+    def timeline(self) -> list[tuple[float, str]]:
+        """The tenth of a second of each spoken piece since `begin`, and the piece."""
+        return [(round(at - self.began, 1), text) for at, text in zip(self.times, self.utterances, strict=True)]
+
+    @property
     def text(self) -> str:
         """All of the spoken text, without the white space between sentences."""
         return " ".join("".join(self.pieces).split())
@@ -62,7 +67,7 @@ async def heard(home: HomeAssistant, entry, monkeypatch: pytest.MonkeyPatch) -> 
         return b"\0" * 64
 
     monkeypatch.setattr(tts, "synthesize_text", speak)
-    monkeypatch.setattr(hand_over, "FILLER_SECONDS", 0.15)
+    monkeypatch.setattr(fillers, "FILLER_SECONDS", (0.1, 0.15, 1000.0))
     mock_integration(home, MockModule("scripted_voice", async_setup_entry=scripted_voice.async_setup_entry))
     for module in (assist_satellite, config_flow, stt, tts):
         mock_platform(home, f"scripted_voice.{module.__name__.rpartition('.')[2]}", cast("Any", module))
@@ -84,10 +89,10 @@ async def heard(home: HomeAssistant, entry, monkeypatch: pytest.MonkeyPatch) -> 
     return heard
 
 
-async def press(home: HomeAssistant, sentence: str) -> None:
-    """Speak a sentence to the satellite, and wait until its pipeline has ended."""
+async def press(home: HomeAssistant, sentence: str, satellite_id: str = SATELLITE) -> None:
+    """Speak a sentence to a satellite, and wait until its pipeline has ended."""
     home.states.async_set("input_text.spoken_sentence", sentence)
-    satellite = home.data[DATA_COMPONENT].get_entity(SATELLITE)
+    satellite = home.data[DATA_COMPONENT].get_entity(satellite_id)
     assert satellite is not None
     await satellite.async_accept_pipeline_from_satellite(_generate_audio(), end_stage=PipelineStage.TTS)
 

@@ -1,14 +1,15 @@
-"""Tests for the filler: what a satellite with streaming text-to-speech says, and when, while the model is silent."""
+"""Tests for the fillers: what a satellite with streaming text-to-speech says while the model is silent."""
 
 import asyncio
+from typing import Any
 
 from attr import evolve
 from homeassistant.core import HomeAssistant
 from homeassistant.helpers import entity_registry as er
 import pytest
 
-from custom_components.windowed_conversation.agents import hand_over, turns
-from custom_components.windowed_conversation.bridge import delivery
+from custom_components.windowed_conversation.agents import turns
+from custom_components.windowed_conversation.bridge import fillers
 from custom_components.windowed_conversation.const import CONF_FILLER, CONF_FILLER_SENTENCE
 from demo.model_server import ModelServer, call, words
 from demo.scripted_voice import tts
@@ -19,7 +20,7 @@ from .remembered import memory_of
 from .satellite import SATELLITE, Ask, Heard
 from .test_turns import window_of
 
-FILLER = "One moment."
+FILLER = "Hm. One moment."
 SLOW = 0.25
 
 
@@ -33,8 +34,9 @@ async def test_filler_opens_a_slow_answer(heard: Heard, ask: Ask, entry, model_s
     model_server.script(words("Blue."))
 
     assert await ask("which colour is the sky?") == f"{FILLER} Blue."
-    assert heard.pieces[0].strip() == FILLER
-    assert heard.pieces[0].endswith("\n\n")
+    assert heard.utterances == ["Hm.", "One moment.", "Blue."]
+    assert [len(piece) > 60 for piece in heard.pieces] == [True, False, False]
+    assert all(piece.endswith("\n\n") for piece in heard.pieces[:2])
 
 
 async def test_quick_answer_has_no_filler(heard: Heard, ask: Ask, model_server: ModelServer) -> None:
@@ -50,12 +52,27 @@ async def test_filler_is_said_once_in_a_turn_with_tools(ask: Ask, model_server: 
     assert await ask("which colour is the sky?") == f"{FILLER} Blue."
 
 
-async def test_filler_after_a_tool_says_that_it_is_looked_up(ask: Ask, model_server: ModelServer, monkeypatch) -> None:
-    monkeypatch.setattr(hand_over, "FILLER_SECONDS", 3.75 * SLOW)
-    be_slow(model_server)
-    model_server.script(call("recall", query="sky"), words("Blue."))
+# The tool that is called, and the sentences after four and twelve seconds.
+WORDS_BY_TOOL = [
+    ("recall", "Let me check. I'm still checking."),
+    ("HassTurnOn", "One moment. I'm still on it."),
+    ("get_weather_forecast", "Let me check. Still checking the forecast."),
+    ("searchWeb", "Let me check. Still searching the web."),
+    ("calendar__create_event", "One moment. I'm still on it."),
+]
 
-    assert await ask("which colour is the sky?") == "I am looking that up. Blue."
+
+async def test_words_name_what_is_being_done(
+    ask: Ask, model_server: ModelServer, monkeypatch, subtests: pytest.Subtests
+) -> None:
+    monkeypatch.setattr(fillers, "FILLER_SECONDS", (2.0 * SLOW, 3.25 * SLOW, 3.5 * SLOW))
+    be_slow(model_server)
+    for number, (tool, sentences) in enumerate(WORDS_BY_TOOL):
+        with subtests.test(tool):
+            # text-to-speech speaks a new text only
+            model_server.script(call(tool, query="sky"), words(f"Green {number}."))
+
+            assert await ask("which colour is grass?") == f"Hm. {sentences} Green {number}."
 
 
 async def test_filler_is_nowhere_else(
@@ -82,7 +99,7 @@ async def test_filler_is_nowhere_else(
 async def test_error_after_a_filler_is_heard(
     *, ask: Ask, model_server: ModelServer, monkeypatch, fault: str, phrase: str
 ) -> None:
-    monkeypatch.setattr(hand_over, "FILLER_SECONDS", 0.0)
+    monkeypatch.setattr(fillers, "FILLER_SECONDS", (0.0, 0.0))
     model_server.fault(fault)
 
     answer = await ask("which colour is the sky?")
@@ -132,8 +149,8 @@ BEGINNINGS = [
     ("on", "", f"{FILLER} "),
     ("on", " \n", f"{FILLER} "),
     ("on_with_esphome", "", f"{FILLER} "),
-    ("on", "Hold on,\nplease!", "Hold on, please! "),
-    ("on_with_esphome", "Hold on!", "Hold on! "),
+    ("on", "Hold on,\nplease!", "Hm. Hold on, please! "),
+    ("on_with_esphome", "Hold on!", "Hm. Hold on! "),
 ]
 
 
@@ -174,18 +191,25 @@ async def test_filler_is_said_where_it_is_heard_early(
             registry.entities.data[SATELLITE] = evolve(satellite, platform=platform)
             registry.async_update_entity(player.entity_id, device_id=satellite.device_id if has_player else None)
 
-            assert delivery._is_heard_early(home, SATELLITE, delivery.FillerMode(option)) is is_heard
+            assert fillers._is_heard_early(home, SATELLITE, fillers.FillerMode(option)) is is_heard
 
 
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        (("async_get_pipeline", lambda _hass: None), "The voice of a satellite could not be looked up"),
+        (("async_take_room", lambda _hass: None), "A filler failed"),
+    ],
+)
 async def test_fault_of_the_filler_costs_nothing_else(
-    ask: Ask, model_server: ModelServer, monkeypatch, caplog: pytest.LogCaptureFixture
+    *, ask: Ask, model_server: ModelServer, monkeypatch, caplog: pytest.LogCaptureFixture, fault: Any, message: str
 ) -> None:
-    monkeypatch.setattr(delivery, "async_get_pipeline", lambda _hass: None)
+    monkeypatch.setattr(fillers, *fault)
     be_slow(model_server)
     model_server.script(words("Blue."))
 
     assert await ask("which colour is the sky?") == "Blue."
-    assert "A filler failed" in caplog.text
+    assert message in caplog.text
 
 
 async def test_input_that_only_states_a_satellite_says_no_filler(

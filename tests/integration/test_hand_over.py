@@ -18,7 +18,7 @@ from pytest_homeassistant_custom_component.common import MockConfigEntry, async_
 from custom_components.windowed_conversation.agents import hand_over
 from custom_components.windowed_conversation.agents.agent import Agent
 from custom_components.windowed_conversation.agents.local_intents import LocalAnswerer, async_prepare_first_command
-from custom_components.windowed_conversation.bridge import delivery
+from custom_components.windowed_conversation.bridge import delivery, fillers
 from custom_components.windowed_conversation.bridge.turn_report import EVENT_ANSWER, EVENT_TURN
 from custom_components.windowed_conversation.const import DOMAIN
 from custom_components.windowed_conversation.turn import turn as turn_module
@@ -32,8 +32,11 @@ from .dashboard import PipelineClient, ending
 from .satellite import SATELLITE, Ask, Heard, press
 from .test_turns import window_of
 
-PROMISE = "This takes longer. I will tell you the answer when I have it."
-MENTION = "Ada has the promised answer."
+PROMISE = "This is taking a while. I'll let you know here."
+NOTICE = "This is taking a while. You'll get a notification."
+MENTION = "Ada has your answer. Ask again to hear it."
+ABOUT = 'About "which colour is the sky":'
+UNREACHABLE = "I can't reach my AI service right now. Lights and timers still work."
 
 
 class Gate:
@@ -70,7 +73,7 @@ async def gate(home: HomeAssistant, entry, monkeypatch: pytest.MonkeyPatch) -> A
     """Hold the turns that a test names, and let the hand-over come soon, but after the search for a local answer."""
     await async_prepare_first_command(home)
     monkeypatch.setattr(hand_over, "HAND_OVER_SECONDS", 0.2)
-    monkeypatch.setattr(hand_over, "FILLER_SECONDS", 1000.0)
+    monkeypatch.setattr(fillers, "FILLER_SECONDS", (1000.0,))
     monkeypatch.setattr(delivery, "_IDLE_SECONDS", 0.05)
     monkeypatch.setattr(delivery, "_RETRY_SECONDS", 0.02)
     monkeypatch.setattr(hand_over, "_RETRY_SECONDS", 0.02)
@@ -131,7 +134,7 @@ async def test_answer_that_takes_long_is_promised_and_announced(
     gate.release("which colour is the sky?")
     await until(lambda: bool(answers))
 
-    assert heard.utterances == [PROMISE, "Blue."]
+    assert heard.utterances == [PROMISE, f"{ABOUT} Blue."]
     assert outcomes(answers) == ["announced"]
     assert list_answers(entry) == ["Blue."]
     assert chat_of(home, entry) == [PROMISE, "Blue."]
@@ -140,14 +143,14 @@ async def test_answer_that_takes_long_is_promised_and_announced(
 async def test_promise_after_a_filler_is_heard(
     *, home: HomeAssistant, heard: Heard, entry, model_server: ModelServer, gate: Gate, monkeypatch
 ) -> None:
-    monkeypatch.setattr(hand_over, "FILLER_SECONDS", 0.05)
+    monkeypatch.setattr(fillers, "FILLER_SECONDS", (0.05,))
     model_server.script(words("Blue."))
     gate.close("which colour is the sky?")
 
     await press(home, "which colour is the sky?")
-    await until(lambda: heard.utterances == ["One moment.", PROMISE])
+    await until(lambda: heard.utterances == ["Hm.", PROMISE])
     gate.release("which colour is the sky?")
-    await until(lambda: heard.utterances == ["One moment.", PROMISE, "Blue."])
+    await until(lambda: heard.utterances == ["Hm.", PROMISE, f"{ABOUT} Blue."])
 
 
 async def test_silent_model_is_heard_after_the_hand_over(
@@ -167,7 +170,7 @@ async def test_silent_model_is_heard_after_the_hand_over(
     await press(home, "and the kitchen?")
     await until(lambda: bool(answers))
 
-    assert heard.utterances == [PROMISE, "It is on."]
+    assert heard.utterances == [PROMISE, 'About "and the kitchen": It is on.']
     assert home.states.is_state("input_boolean.kitchen", "on")
     assert len(model_server.requests) == 2
 
@@ -182,8 +185,30 @@ async def test_error_in_the_background_is_announced(
     gate.release("which colour is the sky?")
     await until(lambda: bool(answers))
 
-    assert heard.utterances == [PROMISE, "I can't reach my AI service right now. Lights and timers still work."]
+    assert heard.utterances == [PROMISE, f'I couldn\'t answer "which colour is the sky". {UNREACHABLE}']
     assert outcomes(answers) == ["announced"]
+
+
+async def test_long_question_is_repeated_in_part(
+    *, home: HomeAssistant, heard: Heard, entry, model_server: ModelServer, gate: Gate, answers: list[Event]
+) -> None:
+    question = "tell me a very long story about the sea and all of the ships that ever crossed it, please!"
+    model_server.script(words("Once."))
+    gate.close(question)
+
+    await press(home, question)
+    gate.release(question)
+    await until(lambda: bool(answers))
+
+    beginning = "tell me a very long story about the sea and all of the…"
+    assert heard.utterances == [PROMISE, f'About "{beginning}": Once.']
+
+
+async def test_question_without_spaces_is_repeated_in_part(home: HomeAssistant) -> None:
+    text = await delivery.async_format_late_answer(home, "ja", "空" * 70, "青です。", is_error=False)
+
+    assert text.startswith(f"「{'空' * 60}…」")
+    assert text.endswith("青です。")
 
 
 async def test_slow_local_answer_is_announced(
@@ -201,7 +226,7 @@ async def test_slow_local_answer_is_announced(
     release.set()
     await until(lambda: bool(answers))
 
-    assert heard.utterances == [PROMISE, "Turned on the switch"]
+    assert heard.utterances == [PROMISE, 'About "turn on kitchen light": Turned on the switch']
     assert home.states.is_state("input_boolean.kitchen", "on")
 
 
@@ -234,7 +259,7 @@ async def test_announcement_waits_for_a_running_turn(
     await until(lambda: bool(answers))
 
     assert outcomes(answers) == ["announced"]
-    assert heard.utterances == [PROMISE, "Green.", "Blue."]
+    assert heard.utterances == [PROMISE, "Green.", f"{ABOUT} Blue."]
     assert list_answers(entry) == ["Blue.", "Green."]
     assert chat_of(home, entry) == [PROMISE, "Green.", "Blue."]
 
@@ -257,7 +282,7 @@ async def test_announcement_waits_for_the_answer_to_a_question(
     assert running.is_in_use(SATELLITE)
     await press(home, "the left one please")
     await until(lambda: bool(answers))
-    assert heard.utterances == [PROMISE, "Which one?", "Done.", "Blue."]
+    assert heard.utterances == [PROMISE, "Which one?", "Done.", f"{ABOUT} Blue."]
 
 
 async def test_two_answers_are_announced_one_after_the_other(
@@ -271,7 +296,7 @@ async def test_two_answers_are_announced_one_after_the_other(
     gate.release("which colour is the sky?")
     await until(lambda: len(answers) == 2)
 
-    assert sorted(heard.utterances[1:]) == ["Blue.", "Green."]
+    assert sorted(heard.utterances[1:]) == ['About "and the grass": Green.', f"{ABOUT} Blue."]
     assert list_answers(entry) == ["Blue.", "Green."]
 
 
@@ -382,6 +407,43 @@ async def test_reload_ends_the_promised_answer(
     assert await ask("and the grass?") == "Green."
 
 
+async def test_reload_after_a_filler_leaves_the_turn_alone(
+    *, home: HomeAssistant, heard: Heard, entry, model_server: ModelServer, gate: Gate, monkeypatch
+) -> None:
+    monkeypatch.setattr(fillers, "FILLER_SECONDS", (0.02,))
+    gate.stop_hand_overs()
+    gate.close("which colour is the sky?")
+    model_server.script(words("Blue."))
+    turn = asyncio.create_task(press(home, "which colour is the sky?"))
+    await until(lambda: heard.utterances == ["Hm."])
+
+    assert await home.config_entries.async_reload(entry.entry_id)
+    gate.release("which colour is the sky?")
+    await turn
+    await home.async_block_till_done(wait_background_tasks=True)
+
+    assert heard.utterances == ["Hm.", "Blue."]
+    assert list_answers(entry) == ["Blue."]
+
+
+async def test_reload_before_the_announcement_keeps_the_answer_in_the_conversation(
+    *, home: HomeAssistant, heard: Heard, entry, model_server: ModelServer, gate: Gate, answers: list[Event]
+) -> None:
+    gate.close("which colour is the sky?")
+    model_server.script(words("Blue."))
+    await press(home, "which colour is the sky?")
+    await until(lambda: heard.utterances == [PROMISE])
+    home.states.async_set(SATELLITE, "listening", {"supported_features": 1})
+    gate.release("which colour is the sky?")
+    await until(lambda: chat_of(home, entry) == [PROMISE, "Blue."])
+
+    assert await home.config_entries.async_reload(entry.entry_id)
+
+    assert outcomes(answers) == ["interrupted"]
+    assert list_answers(entry) == ["Blue."]
+    assert heard.utterances == [PROMISE]
+
+
 async def test_removal_ends_the_promised_answer(
     *, home: HomeAssistant, heard: Heard, entry, gate: Gate, answers: list[Event]
 ) -> None:
@@ -464,13 +526,13 @@ async def test_answer_in_the_chat_dialog_goes_to_the_phones_of_the_person(
     client, assistant = dialog
 
     events = await client.run(assistant, "which colour is the sky?")
-    assert ending(events)["intent_output"]["response"]["speech"]["plain"]["speech"] == PROMISE
+    assert ending(events)["intent_output"]["response"]["speech"]["plain"]["speech"] == NOTICE
     gate.release("which colour is the sky?")
     await until(lambda: bool(answers))
 
     assert outcomes(answers) == ["notified"]
     (message,) = service_calls
-    assert message.data["message"] == "**Blue.**"
+    assert message.data["message"] == f"{ABOUT} **Blue.**"
     assert message.data["title"] == "Ada"
     assert str(hass_admin_user.id) in str(message.data["entity_id"])
     assert message.context.user_id is None
@@ -563,7 +625,7 @@ async def test_satellite_that_was_renamed_meanwhile_announces_the_answer(
     await until(lambda: bool(answers))
 
     assert outcomes(answers) == ["announced"]
-    assert heard.utterances == [PROMISE, "Blue."]
+    assert heard.utterances == [PROMISE, f"{ABOUT} Blue."]
 
 
 async def test_busy_satellite_is_tried_again(
@@ -588,7 +650,7 @@ async def test_busy_satellite_is_tried_again(
     await answer_late(home, gate, model_server, answers)
 
     assert outcomes(answers) == ["announced"]
-    assert heard.utterances == [PROMISE, "Blue."]
+    assert heard.utterances == [PROMISE, f"{ABOUT} Blue."]
 
 
 async def test_caller_that_states_a_satellite_gets_the_answer_itself(

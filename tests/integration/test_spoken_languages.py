@@ -18,7 +18,7 @@ from homeassistant.setup import async_setup_component
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
-from custom_components.windowed_conversation.agents import hand_over
+from custom_components.windowed_conversation.bridge import fillers
 from demo.model_server import ModelServer, words
 from tests.repository_files import PACKAGE
 from tests.routing.entities import Light, Spec
@@ -48,7 +48,7 @@ def begin(
 
     The home, its satellite and the pipeline speak that language from then on.
     """
-    monkeypatch.setattr(hand_over, "FILLER_SECONDS", 60.0)
+    monkeypatch.setattr(fillers, "FILLER_SECONDS", (60.0,))
 
     async def begin(language: str) -> dict[str, Any]:
         await stop(home, entry)
@@ -181,7 +181,7 @@ async def test_filler_opens_a_slow_answer(
     monkeypatch: pytest.MonkeyPatch,
     subtests: pytest.Subtests,
 ) -> None:
-    monkeypatch.setattr(hand_over, "FILLER_SECONDS", 0.01)
+    monkeypatch.setattr(fillers, "FILLER_SECONDS", (0.01, 0.02))
     for language in SENTENCES:
         with subtests.test(language):
             sentences = await begin(language)
@@ -190,8 +190,8 @@ async def test_filler_opens_a_slow_answer(
             heard.begin()
 
             answer = asyncio.create_task(ask(sentences["question"]))
-            await until(lambda: len(heard.pieces) > 0)
+            await until(lambda: len(heard.pieces) > 1)
             hold.release()
 
-            assert await answer == f"{get_text(language, 'filler')} 42."
-            assert heard.utterances[0] == get_text(language, "filler")
+            assert await answer == f"{TEXTS[language]['common']['filler_sound']} {get_text(language, 'filler')} 42."
+            assert heard.utterances[1] == get_text(language, "filler")

@@ -88,7 +88,7 @@ async def test_text_to_speech_hears_the_answer_without_urls(ask: Ask, model_serv
 async def test_filler_is_heard_while_a_search_runs(heard: Heard, ask: Ask, model_server: ModelServer) -> None:
     model_server.change(search_delay=0.05, latency=0.3)
 
-    assert await ask(_QUESTION) == f"One moment. {_ANSWER}"
+    assert await ask(_QUESTION) == f"Hm. One moment. {_ANSWER}"
 
 
 @pytest.mark.parametrize("entry", ["openai"], indirect=True)
@@ -379,4 +379,4 @@ async def test_late_answer_with_a_search_is_announced_without_urls(
     await press(home, _QUESTION)
     await until(lambda: bool(answers))
 
-    assert " ".join(heard.utterances) == f"{PROMISE} {_ANSWER}"
+    assert " ".join(heard.utterances) == f'{PROMISE} About "{_QUESTION}": {_ANSWER}'

@@ -10,7 +10,7 @@ from homeassistant.helpers import llm
 
 from .. import const
 from ..bridge.account import can_compact, can_search, is_local_server
-from ..bridge.delivery import FillerMode
+from ..bridge.fillers import FillerMode
 from ..const import MEMORY_API_ID, AskMode, Persistence, RecordLevel
 from ..home.bridge.tools import GetStatesTool
 from ..providers import DEFAULT_SETTINGS, Effort, ModelSettings, WebSearch

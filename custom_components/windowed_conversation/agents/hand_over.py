@@ -17,7 +17,7 @@ from homeassistant.components.conversation import ChatLog, ConversationInput, Co
 from homeassistant.core import HomeAssistant, callback
 from homeassistant.helpers import entity_registry as er
 from homeassistant.helpers.chat_session import ChatSession
-from homeassistant.helpers.intent import IntentResponse
+from homeassistant.helpers.intent import IntentResponse, IntentResponseType
 from homeassistant.util.hass_dict import HassKey
 
 from ..bridge.chat_log import (
@@ -29,8 +29,16 @@ from ..bridge.chat_log import (
     copy_chat_log,
     leave_session,
 )
-from ..bridge.delivery import FILLER_SECONDS, Delivery, Filler, async_announce, async_mention, async_notify
+from ..bridge.delivery import (
+    Delivery,
+    async_announce,
+    async_can_announce,
+    async_format_late_answer,
+    async_mention,
+    async_notify,
+)
 from ..bridge.errors import async_get_spoken_text, log_fault
+from ..bridge.fillers import FillerMode, Fillers
 from ..bridge.turn_report import async_fire_answer_event
 from ..const import DOMAIN
 from ..turn.routing import RoutingMode
@@ -43,6 +51,8 @@ _LOGGER = logging.getLogger(__name__)
 # In seconds after the input. The player of a satellite ends a stream after 30 seconds without a byte, which a filler
 # may have begun (ESPHome's audio_reader.cpp).
 HAND_OVER_SECONDS = 25.0
+# The same where a satellite that is silent until then announces the answer later.
+SILENT_HAND_OVER_SECONDS = 10.0
 
 # In seconds. The answer to a question of ours is expected for this long.
 _QUESTION_SECONDS = 30.0
@@ -93,20 +103,26 @@ class PipelineTurn:
     """A turn that an Assist pipeline waits for.
 
     It runs in a task, a chat log and a set of tools of its own, so that it can go on after the pipeline's run. Until
-    then, its satellite speaks a filler if the answer takes long. `received_at` is the time of the input on the clock
-    of the event loop.
+    then, its satellite speaks fillers if the answer takes long. `received_at` is the time of the input on the clock of
+    the event loop.
     """
 
     def __init__(self, turn: ConversationTurn, chat_log: ChatLog, received_at: float) -> None:
-        agent = turn.agent
+        agent, user_input = turn.agent, turn.user_input
+        hass, config = agent.hass, agent.config
         self.turn = turn
         self.reply = ChatLogReply(copy_chat_log(chat_log), turn.entity_id)
         self._received_at = received_at
-        satellite = er.async_get(agent.hass).async_get(turn.user_input.satellite_id or "")
+        satellite = er.async_get(hass).async_get(user_input.satellite_id or "")
         self._satellite_registry_id = satellite.id if satellite else None
         self._pipeline_log = chat_log
-        asks_model = agent.model is not None and agent.config.routing is not RoutingMode.LOCAL_ONLY
-        self._can_hand_over = asks_model and agent.config.limits.turn_timeout > HAND_OVER_SECONDS
+        self._fillers = Fillers(hass, user_input, self.reply, config.filler, config.filler_sentence)
+        self._can_announce = satellite is not None and async_can_announce(hass, satellite.entity_id)
+        # somebody has chosen the silence, or hears fillers meanwhile
+        may_be_silent = config.filler is FillerMode.OFF or self._fillers.are_heard or not self._can_announce
+        self._hand_over_seconds = HAND_OVER_SECONDS if may_be_silent else SILENT_HAND_OVER_SECONDS
+        asks_model = agent.model is not None and config.routing is not RoutingMode.LOCAL_ONLY
+        self._can_hand_over = asks_model and config.limits.turn_timeout > self._hand_over_seconds
 
     @property
     def max_wait_seconds(self) -> float:
@@ -120,14 +136,12 @@ class PipelineTurn:
         turn, hass = self.turn, self.turn.agent.hass
         satellite_id, running = turn.user_input.satellite_id, _get_running_turns(hass)
         elapsed = asyncio.get_running_loop().time() - self._received_at
-        config = turn.agent.config
-        filler = Filler(hass, turn.user_input, self.reply, config.filler, config.filler_sentence)
         with running.using(*filter(None, (self._pipeline_log.conversation_id, satellite_id))):
             task = hass.async_create_background_task(answer, f"turn of {turn.entity_id}", eager_start=True)
             try:
-                with filler.waiting(FILLER_SECONDS - elapsed):
+                with self._fillers.waiting(self._received_at):
                     if self._can_hand_over and not task.done():
-                        await asyncio.wait({task}, timeout=HAND_OVER_SECONDS - elapsed)
+                        await asyncio.wait({task}, timeout=self._hand_over_seconds - elapsed)
                     if self._can_hand_over and not task.done() and (promise := await self._async_promise_answer(task)):
                         return promise
                     result = await task
@@ -145,7 +159,8 @@ class PipelineTurn:
     async def _async_promise_answer(self, task: asyncio.Task[ConversationResult]) -> ConversationResult | None:
         """Move the turn to the background and return the promise of its answer, or None if the answer has begun."""
         hass, language = self.turn.agent.hass, self.turn.user_input.language
-        phrase = await async_get_spoken_text(hass, language, "common", "hand_over")
+        key = "hand_over" if self._can_announce else "hand_over_notice"
+        phrase = await async_get_spoken_text(hass, language, "common", key)
         if self.reply.has_begun or task.done():
             return None
         if self.reply.is_being_spoken:
@@ -210,9 +225,9 @@ class HandOver:
         try:
             with async_open_session(self._hass, self._user_input):
                 await asyncio.wait({self._task})
-            text = get_speech(self._task.result().response)
-            await self._async_add_to_chat_log(text)
-            outcome = await self._async_deliver(text)
+            response = self._task.result().response
+            await self._async_add_to_chat_log(get_speech(response))
+            outcome = await self._async_deliver(response)
         except asyncio.CancelledError:
             self._task.cancel()
             await asyncio.wait({self._task})
@@ -248,17 +263,21 @@ class HandOver:
             return False
         return True
 
-    async def _async_deliver(self, text: str) -> Delivery:
-        hass, name = self._hass, self._agent.config.name
+    async def _async_deliver(self, response: IntentResponse) -> Delivery:
+        hass, name, language = self._hass, self._agent.config.name, self._user_input.language
         registry_id, context = self._satellite_registry_id, self._user_input.context
+        is_error = response.response_type is IntentResponseType.ERROR
+        text = await async_format_late_answer(
+            hass, language, self._user_input.text, get_speech(response), is_error=is_error
+        )
         if registry_id is not None and await async_announce(
             hass, registry_id, text, context, _get_running_turns(hass).is_in_use
         ):
             return Delivery.ANNOUNCED
         if await async_notify(hass, self._turn.speaker.person, name, text, context):
             return Delivery.NOTIFIED
-        mention = await async_get_spoken_text(hass, self._user_input.language, "common", "answer_ready")
-        async_mention(hass, name, f"{name} {mention}.", self._id)
+        mention = await async_get_spoken_text(hass, language, "common", "answer_mention")
+        async_mention(hass, name, mention.format(agent=name), self._id)
         return Delivery.READY
 
 

@@ -238,11 +238,11 @@ class ChatLogReply:
         self.chat_log = chat_log
         self._agent_id = agent_id
         self._text_pieces: list[str] = []
-        # whether any text of the answer was streamed, whether a satellite speaks the stream already, and whether a
-        # tool was called
+        # whether any text of the answer was streamed, whether a satellite speaks the stream already, and the tool that
+        # was called last
         self.has_begun = False
         self.is_being_spoken = False
-        self.has_called_tools = False
+        self.last_tool_name = ""
         self.failed_call_count = 0
 
     @property
@@ -333,7 +333,7 @@ class ChatLogReply:
                     yield {"thinking_content": text}
                 case ToolCallDone(call):
                     tool_input = llm.ToolInput(id=call.id, tool_name=call.name, tool_args=dict(call.arguments))
-                    self.has_called_tools = True
+                    self.last_tool_name = call.name
                     yield {"tool_calls": [tool_input]}
 
 

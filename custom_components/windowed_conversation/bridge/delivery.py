@@ -1,151 +1,52 @@
-"""Two ways to deal with an answer that takes long: a filler before it, or its delivery after its turn.
+"""Delivery of an answer after its turn: announced on a satellite, sent to a person's phones, or only mentioned.
 
-A delivered answer is announced on a satellite, sent to a person's phones, or only mentioned.
+In a room, which is an area with its satellites, one thing is said at a time.
 """
 
 import asyncio
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from enum import StrEnum
 from functools import partial
 import logging
+import math
 import time
 
 from homeassistant.components import persistent_notification
-from homeassistant.components.assist_pipeline import OPTION_PREFERRED
-from homeassistant.components.assist_pipeline.pipeline import async_get_pipeline, async_get_pipelines
-from homeassistant.components.assist_satellite.const import DATA_COMPONENT, DOMAIN as SATELLITE_DOMAIN
+from homeassistant.components.assist_satellite.const import (
+    DOMAIN as SATELLITE_DOMAIN,
+    AssistSatelliteEntityFeature,
+)
 from homeassistant.components.assist_satellite.entity import AssistSatelliteState
 from homeassistant.components.assist_satellite.errors import SatelliteBusyError
-from homeassistant.components.conversation import ConversationInput
-from homeassistant.components.tts.const import DATA_COMPONENT as TTS_COMPONENT
-from homeassistant.const import ATTR_ENTITY_ID, STATE_UNAVAILABLE, Platform
-from homeassistant.core import Context, HomeAssistant, State
+from homeassistant.const import ATTR_ENTITY_ID, ATTR_SUPPORTED_FEATURES, STATE_UNAVAILABLE, Platform
+from homeassistant.core import Context, HomeAssistant, State, callback
 from homeassistant.exceptions import HomeAssistantError
 from homeassistant.helpers import entity_registry as er
+from homeassistant.util.hass_dict import HassKey
 
 from ..const import DOMAIN
-from .chat_log import ChatLogReply
 from .errors import SENTENCE_ENDS, async_get_spoken_text, log_fault
 
 _LOGGER = logging.getLogger(__name__)
 
-# In seconds after the input. A person who hears nothing for longer asks again.
-FILLER_SECONDS = 4.0
-
-# Text-to-speech starts after more than 60 characters, and speaks a sentence at once if a blank line follows. Spaces
-# count, and are not spoken. See `homeassistant.components.assist_pipeline.default_pipeline.STREAM_RESPONSE_CHARS`.
-_MIN_CHARS = 61
-_ENDING = "\n\n"
-_MAX_SENTENCE_CHARS = 200
-
-# The translation keys of the sentences before and after a tool was called.
-FILLER_KEYS = ("filler", "filler_tool")
-
 # The satellites of this integration ring a phone, and play nothing before the answer is complete.
-_VOIP_PLATFORM = "voip"
-_ESPHOME_PLATFORM = "esphome"
+VOIP_PLATFORM = "voip"
 
 # In seconds. A satellite is idle for a moment before it listens to the answer to a question.
 _IDLE_SECONDS = 2.0
 _RETRY_SECONDS = 0.25
 # The longest wait for an idle satellite, in seconds.
 _MAX_WAIT_SECONDS = 300.0
+# No filler takes longer to say, in seconds.
+_FILLER_SPEECH_SECONDS = 3.0
+# The longest question that an answer repeats, in characters.
+_MAX_QUESTION_CHARS = 60
 
 _PHONE_DOMAIN = "mobile_app"
 
-
-class FillerMode(StrEnum):
-    """The satellites that speak a filler."""
-
-    OFF = "off"
-    ON = "on"
-    ON_WITH_ESPHOME = "on_with_esphome"
-
-
-class Filler:
-    """Speaks the filler of one turn, if its satellite plays speech while the rest is still being written.
-
-    The sentence is in no window, request, memory, record, chat log or response: only the listener of the chat log gets
-    it. `own_sentence` is the sentence of the user's own option, or an empty text.
-    """
-
-    def __init__(
-        self,
-        hass: HomeAssistant,
-        user_input: ConversationInput,
-        reply: ChatLogReply,
-        mode: FillerMode,
-        own_sentence: str,
-    ) -> None:
-        self._hass = hass
-        self._input = user_input
-        self._reply = reply
-        self._mode = mode
-        self._own_sentence = " ".join(own_sentence.split())[:_MAX_SENTENCE_CHARS]
-
-    @contextmanager
-    def waiting(self, seconds: float) -> Iterator[None]:
-        """Speak the filler after this time, or the beginning of the answer, unless the context has ended."""
-        if self._mode is FillerMode.OFF or self._input.satellite_id is None or not self._reply.has_listener:
-            yield
-            return
-        task = self._hass.async_create_background_task(self._async_speak_safely(seconds), "filler", eager_start=False)
-        try:
-            yield
-        finally:
-            task.cancel()
-
-    async def _async_speak_safely(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
-        try:
-            await self._async_speak()
-        except Exception as err:  # noqa: BLE001 - a fault costs nothing but the filler
-            log_fault(_LOGGER, "A filler failed in an unexpected way", err)
-
-    async def _async_speak(self) -> None:
-        if not _is_heard_early(self._hass, self._input.satellite_id or "", self._mode):
-            return
-        if self._reply.has_begun:
-            self._speak_beginning()
-            return
-        key = FILLER_KEYS[self._reply.has_called_tools]
-        sentence = self._own_sentence or await async_get_spoken_text(self._hass, self._input.language, "common", key)
-        if not self._reply.has_begun:
-            self._reply.speak(f"{sentence.ljust(_MIN_CHARS - len(_ENDING))}{_ENDING}")
-
-    def _speak_beginning(self) -> None:
-        """Let text-to-speech start with whole sentences that are too short for it, such as those before a search."""
-        text = self._reply.text.rstrip()
-        if len(text) < _MIN_CHARS and text.endswith(SENTENCE_ENDS) and not self._reply.has_called_tools:
-            self._reply.speak(f"{_ENDING.rjust(_MIN_CHARS - len(text))}", is_new=False)
-
-
-def _is_heard_early(hass: HomeAssistant, satellite_id: str, mode: FillerMode) -> bool:
-    """Return whether a satellite plays speech before the answer is complete, and may get a filler."""
-    entry = er.async_get(hass).async_get(satellite_id)
-    component = hass.data.get(DATA_COMPONENT)
-    satellite = component.get_entity(satellite_id) if component else None
-    if entry is None or satellite is None or entry.platform == _VOIP_PLATFORM:
-        return False
-    if entry.platform == _ESPHOME_PLATFORM and not (
-        mode is FillerMode.ON_WITH_ESPHOME and _has_media_player(hass, entry)
-    ):
-        return False
-    state = hass.states.get(satellite.pipeline_entity_id) if satellite.pipeline_entity_id else None
-    named = [each for each in async_get_pipelines(hass) if state is not None and each.name == state.state]
-    pipeline = named[0] if named and state and state.state != OPTION_PREFERRED else async_get_pipeline(hass)
-    engines = hass.data.get(TTS_COMPONENT)
-    engine = engines.get_entity(pipeline.tts_engine) if engines and pipeline.tts_engine else None
-    return engine is not None and engine.async_supports_streaming_input()
-
-
-def _has_media_player(hass: HomeAssistant, entry: er.RegistryEntry) -> bool:
-    """Return whether the device of a satellite has a media player; others play speech only when it is complete."""
-    if entry.device_id is None:
-        return False
-    entries = er.async_entries_for_device(er.async_get(hass), entry.device_id)
-    return any(each.domain == Platform.MEDIA_PLAYER for each in entries)
+# Until when our fillers and announcements speak, on the event loop's clock, by the entity IDs of their satellites.
+_SPEECH_ENDS_KEY: HassKey[dict[str, float]] = HassKey(f"{DOMAIN}_speech_ends")
 
 
 class Delivery(StrEnum):
@@ -162,33 +63,85 @@ class Delivery(StrEnum):
     INTERRUPTED = "interrupted"
 
 
+@callback
+def async_can_announce(hass: HomeAssistant, satellite_id: str) -> bool:
+    """Return whether a satellite can announce an answer later. A phone would ring."""
+    entry, state = er.async_get(hass).async_get(satellite_id), hass.states.get(satellite_id)
+    if entry is None or entry.platform == VOIP_PLATFORM or state is None or state.state == STATE_UNAVAILABLE:
+        return False
+    return bool(state.attributes.get(ATTR_SUPPORTED_FEATURES, 0) & AssistSatelliteEntityFeature.ANNOUNCE)
+
+
+@callback
+def async_take_room(hass: HomeAssistant, satellite_id: str) -> bool:
+    """Return whether a satellite may speak a filler now, and if so, let nothing else be said in its room meanwhile."""
+    ends, now = hass.data.setdefault(_SPEECH_ENDS_KEY, {}), hass.loop.time()
+    others = _list_room(hass, satellite_id) - {satellite_id}
+    if ends.get(satellite_id) == math.inf or any(
+        ends.get(each, 0.0) > now or hass.states.is_state(each, AssistSatelliteState.RESPONDING) for each in others
+    ):
+        return False
+    ends[satellite_id] = now + _FILLER_SPEECH_SECONDS
+    return True
+
+
+def _list_room(hass: HomeAssistant, satellite_id: str) -> set[str]:
+    """Return the entity IDs of the satellites in the area of a satellite, with its own."""
+    registry = er.async_get(hass)
+
+    def find_area(entity_id: str) -> str | None:
+        entry = registry.async_get(entity_id)
+        return er.async_get_effective_area_id(hass, entry) if entry else None
+
+    area_id, satellites = find_area(satellite_id), hass.states.async_entity_ids(SATELLITE_DOMAIN)
+    return {satellite_id, *[each for each in satellites if area_id and find_area(each) == area_id]}
+
+
+async def async_format_late_answer(
+    hass: HomeAssistant, language: str, question: str, answer: str, *, is_error: bool
+) -> str:
+    """Return an answer with the beginning of its question, which has been forgotten by the time it is heard."""
+    question = " ".join(question.split()).rstrip("".join(SENTENCE_ENDS))
+    if len(question) > _MAX_QUESTION_CHARS:
+        beginning = question[:_MAX_QUESTION_CHARS]
+        question = f"{beginning.rpartition(' ')[0] or beginning}…"
+    text = await async_get_spoken_text(hass, language, "common", "late_error" if is_error else "late_answer")
+    return text.format(question=question, answer=answer)
+
+
 async def async_announce(
     hass: HomeAssistant, registry_id: str, text: str, context: Context, is_in_use: Callable[[str], bool]
 ) -> bool:
-    """Announce a text on a satellite as soon as it is idle. Return False if it cannot announce anything.
+    """Announce a text on a satellite as soon as its room is quiet. Return False if it cannot announce anything.
 
     The satellite is given by its ID in the entity registry, because it may be renamed while its turn runs. `is_in_use`
     returns whether one of our turns uses the satellite with an entity ID: an announcement would cancel that turn, and
     the state of a satellite may be idle although a turn is running.
     """
-    ends_at = time.monotonic() + _MAX_WAIT_SECONDS
+    ends_at, speech_ends = time.monotonic() + _MAX_WAIT_SECONDS, hass.data.setdefault(_SPEECH_ENDS_KEY, {})
     while time.monotonic() < ends_at:
         entry = er.async_get(hass).async_get(registry_id)
-        # an announcement would ring the phone
-        if entry is None or entry.platform == _VOIP_PLATFORM:
+        if entry is None or not async_can_announce(hass, entry.entity_id):
             return False
-        state = hass.states.get(entry.entity_id)
-        if state is None or state.state == STATE_UNAVAILABLE:
-            return False
-        if _is_idle(state) and not is_in_use(entry.entity_id):
-            with suppress(SatelliteBusyError):
-                return await _async_call_announce(hass, entry.entity_id, text, context)
+        room, now = _list_room(hass, entry.entity_id), hass.loop.time()
+        if not any(
+            is_in_use(each) or speech_ends.get(each, 0.0) > now or _is_busy(hass.states.get(each)) for each in room
+        ):
+            speech_ends[entry.entity_id] = math.inf
+            try:
+                with suppress(SatelliteBusyError):
+                    return await _async_call_announce(hass, entry.entity_id, text, context)
+            finally:
+                del speech_ends[entry.entity_id]
         await asyncio.sleep(_RETRY_SECONDS)
     return False
 
 
-def _is_idle(state: State) -> bool:
-    return state.state == AssistSatelliteState.IDLE and time.time() - state.last_changed_timestamp >= _IDLE_SECONDS
+def _is_busy(state: State | None) -> bool:
+    """Return whether a satellite is, or was a moment ago, in a conversation."""
+    if state is None or state.state == STATE_UNAVAILABLE:
+        return False
+    return state.state != AssistSatelliteState.IDLE or time.time() - state.last_changed_timestamp < _IDLE_SECONDS
 
 
 async def _async_call_announce(hass: HomeAssistant, satellite_id: str, text: str, context: Context) -> bool:

@@ -29,7 +29,7 @@ from ..agents.config import (
     DEFAULT_PERSISTENCE,
     DEFAULT_POLICY,
 )
-from ..bridge.delivery import FillerMode
+from ..bridge.fillers import FillerMode
 from ..bridge.persons import async_get_device_owners, replace_device_owners
 from ..window import ToolResultMode
 from .fields import (
