@@ -1,4 +1,4 @@
-"""Tests with a separate Home Assistant that is restarted, and killed, while a promised answer is not there yet."""
+"""Tests with a separate Home Assistant that is restarted, and killed, after a filler or while an answer is promised."""
 
 from contextlib import closing
 from dataclasses import dataclass
@@ -12,12 +12,12 @@ import pytest_asyncio
 
 from demo.home_assistant import HomeAssistantProcess, find_free_port
 from demo.model_server import ModelServer
-from demo.voice import ask_satellite
+from demo.voice import BUTTON_ENTITY_ID, SATELLITE_ENTITY_ID, SENTENCE_ENTITY_ID, ask_satellite
 from tests.e2e.house import House, wait_for
 from tests.e2e.test_restart import run_house
 from tests.e2e.test_satellite import say_to_satellite
 
-_PROMISE = "This takes longer. I will tell you the answer when I have it."
+_PROMISE = "This is taking a while. I'll let you know here."
 _STOPPED = "was stopped before the promised answer"
 
 
@@ -37,22 +37,35 @@ async def _fetch_rows(house: House, since: datetime) -> list[str]:
     return [row.get("message", "") for row in rows]
 
 
-async def _promise(house: House) -> None:
+async def _promise(house: House, latency: float = 200) -> None:
     """Let the satellite promise the answer of a model that stays silent."""
-    house.model.change(latency=200)
+    house.model.change(latency=latency)
     heard = await ask_satellite(
-        house.client, "my name is Ada", is_done=lambda heard: len(heard) == 2, watch=lambda _: None
+        house.client, "my name is Ada", is_done=lambda heard: len(heard) == 4, watch=lambda _: None
     )
     assert heard[-1]["text"].strip() == _PROMISE
     house.model.change(latency=0)
 
 
-async def _look_after(house: House, since: datetime) -> Ended:
-    rows = await wait_for(lambda: _fetch_rows(house, since), lambda found: _STOPPED in found)
+async def _ask_in_vain(house: House, sentence: str) -> None:
+    """Ask the satellite while the model stays silent, and return after the first filler."""
+    house.model.change(latency=200)
+    await house.client.call_action("input_text.set_value", SENTENCE_ENTITY_ID, value=sentence)
+    await house.client.call_action("input_button.press", BUTTON_ENTITY_ID)
+    await wait_for(lambda: _fetch_heard(house), lambda heard: [each["text"].strip() for each in heard] == ["Hm."])
+    house.model.change(latency=0)
+
+
+async def _fetch_heard(house: House) -> list[Any]:
+    state = await house.client.get(f"/api/states/{SATELLITE_ENTITY_ID}")
+    heard: list[Any] = state["attributes"].get("heard", [])
+    return heard
+
+
+async def _look_after(house: House, since: datetime, *, is_promised: bool = True) -> Ended:
+    rows = await wait_for(lambda: _fetch_rows(house, since), lambda found: _STOPPED in found or not is_promised)
     answer = await say_to_satellite(house, "my name is Grace")
-    action = "/api/services/windowed_conversation/list_conversations?return_response"
-    listed = await house.client.post(action, {"entity_id": house.account.agent_id})
-    return Ended(rows, answer, listed["service_response"]["conversations"])
+    return Ended(rows, answer, await _list_conversations(house))
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
@@ -73,7 +86,32 @@ async def ended(tmp_path_factory) -> dict[str, Ended]:
             await home_assistant.kill()
         async with run_house(home_assistant, model, []) as house:
             ended["kill"] = await _look_after(house, since)
+            since = datetime.now(UTC)
+            before = await _count_exchanges(house)
+            await _promise(house, latency=28)
+            # the answer cannot be announced during another turn
+            await _ask_in_vain(house, "my name is Bob")
+            await wait_for(lambda: _count_exchanges(house), lambda count: count > before)
+            await home_assistant.kill()
+        async with run_house(home_assistant, model, []) as house:
+            ended["kill before the announcement"] = await _look_after(house, since)
+            since = datetime.now(UTC)
+            await _ask_in_vain(house, "my name is Eve")
+            await home_assistant.kill()
+        async with run_house(home_assistant, model, []) as house:
+            ended["kill after a filler"] = await _look_after(house, since, is_promised=False)
     return ended
+
+
+async def _count_exchanges(house: House) -> int:
+    return sum([int(each["exchanges"]) for each in await _list_conversations(house)])
+
+
+async def _list_conversations(house: House) -> list[Any]:
+    action = "/api/services/windowed_conversation/list_conversations?return_response"
+    listed = await house.client.post(action, {"entity_id": house.account.agent_id})
+    conversations: list[Any] = listed["service_response"]["conversations"]
+    return conversations
 
 
 async def _is_promise_stored(home_assistant: HomeAssistantProcess) -> bool:
@@ -83,11 +121,16 @@ async def _is_promise_stored(home_assistant: HomeAssistantProcess) -> bool:
     return any(json.loads(value) for (value,) in stored)
 
 
-@pytest.mark.parametrize("ending", ["restart", "kill"])
+@pytest.mark.parametrize("ending", ["restart", "kill", "kill before the announcement"])
 async def test_activity_says_that_the_promised_answer_will_not_come(ended, ending):
     assert ended[ending].rows.count(_STOPPED) == 1
 
 
-@pytest.mark.parametrize("ending", ["restart", "kill"])
+async def test_kill_after_a_filler_leaves_no_trace_of_it(ended):
+    assert ended["kill after a filler"].rows.count(_STOPPED) == 0
+    assert "Eve" not in str(ended["kill after a filler"].windows)
+
+
+@pytest.mark.parametrize("ending", ["restart", "kill", "kill before the announcement", "kill after a filler"])
 async def test_next_question_is_answered(ended, ending):
     assert ended[ending].answer == "Nice to meet you, Grace."
