@@ -257,9 +257,10 @@ def test_unit_stage_demands_coverage_of_the_whole_integration() -> None:
     assert coverage["report"]["fail_under"] > 95
     assert (coverage["run"]["branch"], coverage["run"]["source"]) == (True, ["custom_components"])
     assert "omit" not in coverage["run"]
-    # the tests of all folders run in two parts, whose coverage is added up
-    assert TEST_SCRIPT.count("--cov --cov-report= ") == 2
-    assert ".venv/test/bin/coverage combine --quiet .coverage.pure .coverage.integration\n" in TEST_SCRIPT
+    # the tests of all folders run in three parts, whose coverage is added up
+    assert TEST_SCRIPT.count("--cov --cov-report= ") == 3
+    parts = ".coverage.pure .coverage.integration .coverage.others"
+    assert f".venv/test/bin/coverage combine --quiet {parts}\n" in TEST_SCRIPT
     assert ".venv/test/bin/coverage report\n" in TEST_SCRIPT
 
 
