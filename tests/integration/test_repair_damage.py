@@ -144,7 +144,8 @@ async def test_file_that_cannot_be_deleted_keeps_its_issue(
     home: HomeAssistant, damaged: MockConfigEntry, repairs: RepairFlows, disk: Disk
 ) -> None:
     menu = await repairs.open(ISSUE)
-    disk(lambda path: _replace_by_folder(path.with_name(f"{path.name}.damaged")))
+    # the writer thread, which looks for the file now and then, must not miss it between the two steps
+    await memory_of(home).async_change(lambda _: _replace_by_folder(disk.path.with_name(f"{disk.path.name}.damaged")))
 
     done = await repairs.choose(menu, "delete")
 
