@@ -10,6 +10,7 @@ https://github.com/Maksim-Burtsev/harper-py.
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from io import StringIO
 import json
 from pathlib import Path
@@ -143,20 +144,23 @@ def iter_headless_docstrings(path: str, code: str) -> Iterator[Finding]:
             yield Finding(f"{path}:{getattr(node, 'lineno', 1)}", "HeadlessDocstring", found[0], "names no noun")
 
 
-def iter_prose(code: str) -> Iterator[tuple[int, str]]:
-    """Yield the line number and the text of each docstring and comment in a module."""
+@cache
+def list_prose(code: str) -> list[tuple[int, str]]:
+    """Return the line number and the text of each docstring and comment in a module."""
+    prose = []
     for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             text = ast.get_docstring(node)
-            yield from [(node.body[0].lineno, text)] if text else []
+            prose += [(node.body[0].lineno, text)] if text else []
     for token in tokenize.generate_tokens(StringIO(code).readline):
         if token.type == tokenize.COMMENT:
-            yield token.start[0], token.string
+            prose.append((token.start[0], token.string))
+    return prose
 
 
 def iter_headless_clauses(path: str, code: str) -> Iterator[Finding]:
     """Yield the clauses without a noun in the docstrings and comments of a module."""
-    for line, text in iter_prose(code):
+    for line, text in list_prose(code):
         unquoted = _QUOTED_PATTERN.sub(lambda quoted: " " * len(quoted[0]), text)
         for found in _HEADLESS_CLAUSE_PATTERN.finditer(unquoted):
             around = " ".join(text[max(0, found.start() - 20) : found.end() + 30].split())
@@ -170,7 +174,7 @@ def iter_excess_clauses(modules: Iterable[tuple[str, str]]) -> Iterator[Finding]
     for path, code in modules:
         folders.setdefault(path.rpartition("/")[0], []).append((path, code))
     for folder, its_modules in folders.items():
-        words = sum(len(text.split()) for _, code in its_modules for _, text in iter_prose(code))
+        words = sum(len(text.split()) for _, code in its_modules for _, text in list_prose(code))
         found = [clause for path, code in its_modules for clause in iter_headless_clauses(path, code)]
         if 1_000 * len(found) > MAX_HEADLESS_RATE[folder.partition("/")[0]] * words:
             yield from found
