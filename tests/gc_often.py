@@ -2,4 +2,10 @@
 
 import gc
 
-gc.set_threshold(10)
+import pytest
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """Collect garbage after each ten new objects, once `conftest.py` has set the usual threshold."""
+    gc.set_threshold(10)
