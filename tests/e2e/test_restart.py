@@ -1,20 +1,25 @@
-"""Tests with a separate Home Assistant that is restarted in the middle of a conversation."""
+"""Tests with a separate Home Assistant that is restarted in the middle of a conversation, and then downgraded.
+
+Forgotten text is in none of its files, including the recorder's database and the log.
+"""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from itertools import count
 import json
+from pathlib import Path
 import re
 from typing import Any
 
+import pytest
 import pytest_asyncio
 
 from demo.client import Client, log_in_or_onboard
 from demo.home import set_up_home
-from demo.home_assistant import HomeAssistantProcess, find_free_port
+from demo.home_assistant import REPOSITORY, HomeAssistantProcess, find_free_port
 from demo.model_server import ModelServer
-from demo.setup_agent import ModelAccess, find_account, find_sensor_ids, prefer_agent, replace_accounts
+from demo.setup_agent import Account, ModelAccess, find_account, find_sensor_ids, prefer_agent, replace_accounts
 from tests.e2e.house import House, remove_live_context, tell_tales, wait_for
 
 _BEFORE = (
@@ -25,10 +30,17 @@ _BEFORE = (
 )
 _AFTER = ("what is my name?", "how many messages do you see?")
 
+_SECRET = "swordfish"
+_PASSWORD = f"the wifi password is {_SECRET}"
+_TELL = (f"consider that {_PASSWORD}", f"remember that {_PASSWORD}", "tell me a story")
+_FORGET = f"forget that {_PASSWORD}"
+
+_OLDEST_PYTHON = str(REPOSITORY / ".venv" / "test" / "bin" / "python")
+
 _TOTALS = ("turns_local", "turns_model", "input_tokens", "output_tokens")
 
-# The number of turns in both conversations before the restart.
-_TURNS = len(_BEFORE) + len(_AFTER) + len(_BEFORE)
+# The number of turns in all conversations before the restart.
+_TURNS = len((*_TELL, _FORGET, *_BEFORE, *_AFTER, *_BEFORE))
 
 _TIME = re.compile(r"time: [^;\]]*")
 # Matches the token count in the stub of a tool result, which varies because the token estimate learns in between.
@@ -47,6 +59,28 @@ class Told:
     totals_after: dict[str, str]
     answers: list[str]
     after: list[dict[str, Any]]
+
+
+@dataclass(slots=True)
+class Forgotten:
+    """The request with the secret, the files that hold it, and the answer to its forgetting; then what is left."""
+
+    request: str = ""
+    told: frozenset[str] = frozenset()
+    answer: str = ""
+    files: frozenset[str] = frozenset()
+    left: frozenset[str] = frozenset()
+    request_after: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Downgraded:
+    """The account before and after a downgrade, and the answers of the older Home Assistant."""
+
+    account: Account
+    found: Account | None
+    name: str
+    facts: str
 
 
 @asynccontextmanager
@@ -80,13 +114,25 @@ def bodies(house: House) -> list[dict[str, Any]]:
     return [request.body for request in house.model.requests]
 
 
+@dataclass(frozen=True, slots=True)
+class Restarted:
+    """All that is seen in the home: what was told before and after its restart, forgotten, and after a downgrade."""
+
+    told: Told
+    forgotten: Forgotten
+    downgraded: Downgraded
+
+
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def told(tmp_path_factory) -> Told:
-    """Hold one conversation without a restart, and another one with a restart in the middle."""
-    home_assistant = HomeAssistantProcess(tmp_path_factory.mktemp("restarted"), find_free_port())
-    said: list[str] = []
+async def restarted(tmp_path_factory) -> Restarted:
+    """Have a secret forgotten, talk before and after a restart, and start the release of Home Assistant before."""
+    folder = tmp_path_factory.mktemp("restarted")
+    home_assistant = HomeAssistantProcess(folder, find_free_port())
+    forgotten, said = Forgotten(), list[str]()
     async with ModelServer(strict=True) as model:
         async with run_house(home_assistant, model, said) as house:
+            await _forget(house, folder, forgotten)
+            model.log.clear()
             for text in _BEFORE:
                 await house.say(text, "uninterrupted")
             model.log.clear()
@@ -96,12 +142,58 @@ async def told(tmp_path_factory) -> Told:
             turns = [await house.say(text, "interrupted") for text in _BEFORE]
             last_before = bodies(house)[-1]
             totals_before = await wait_for(lambda: totals(house), lambda now: count_turns(now) == _TURNS)
+        forgotten.files, forgotten.left = list_files(folder), holding(folder)
         async with run_house(home_assistant, model, said) as house:
             totals_after = await wait_for(lambda: totals(house), lambda now: now["turns_model"] != "unavailable")
             model.log.clear()
             answers = [(await house.say(text, "interrupted")).speech for text in _AFTER]
             after = bodies(house)
-    return Told(uninterrupted, last_before, turns[-1].speech, totals_before, totals_after, answers, after)
+            await house.say("what is the wifi password?", "mine")
+            forgotten.request_after = str(bodies(house)[-1])
+            await house.say("remember that the bins go out on Friday", "diary")
+        downgraded = await _downgrade(folder, model, house.account)
+    told = Told(uninterrupted, last_before, turns[-1].speech, totals_before, totals_after, answers, after)
+    return Restarted(told, forgotten, downgraded)
+
+
+async def _forget(house: House, folder: Path, forgotten: Forgotten) -> None:
+    """Tell a secret in one conversation, and have it forgotten in another one."""
+    for text in _TELL:
+        await house.say(text, "mine")
+    forgotten.request = str(house.model.requests[-1].body)
+    forgotten.told = holding(folder)
+    forgotten.answer = (await house.say(_FORGET, "other")).speech
+
+
+async def _downgrade(folder: Path, model: ModelServer, account: Account) -> Downgraded:
+    # the one file of Home Assistant itself that the older release refuses, and writes anew
+    (folder / ".storage" / "http").unlink()
+    async with run_house(HomeAssistantProcess(folder, find_free_port(), python=_OLDEST_PYTHON), model, []) as house:
+        found = await find_account(house.client)
+        name = await house.say("what is my name?", "interrupted")
+        facts = await house.say("what do you remember?", "new")
+    return Downgraded(account, found, name.speech, facts.speech)
+
+
+def list_files(folder: Path) -> frozenset[str]:
+    """Return the names of all files in the folder."""
+    return frozenset(path.name for path in folder.rglob("*") if path.is_file())
+
+
+def holding(folder: Path) -> frozenset[str]:
+    """Return the names of the files that contain the secret."""
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return frozenset(path.name for path in files if _SECRET.encode() in path.read_bytes().lower())
+
+
+@pytest.fixture
+def told(restarted: Restarted) -> Told:
+    return restarted.told
+
+
+@pytest.fixture
+def forgotten(restarted: Restarted) -> Forgotten:
+    return restarted.forgotten
 
 
 def written(messages: list[Any]) -> list[str]:
@@ -135,3 +227,19 @@ async def test_requests_are_those_of_a_conversation_that_was_not_interrupted(tol
 async def test_totals_go_on_where_they_were(told):
     assert told.totals_after == told.totals_before
     assert int(told.totals_before["turns_model"]) > 0
+
+
+async def test_what_is_forgotten_is_in_no_file_and_in_no_request_after_a_restart(forgotten: Forgotten):
+    assert _SECRET in forgotten.request
+    assert _SECRET in forgotten.answer
+    assert any(name.startswith("windowed_conversation.db") for name in forgotten.told)
+    assert {"home-assistant_v2.db", "hass.out"} <= forgotten.files
+    assert forgotten.left == frozenset()
+    assert _SECRET not in forgotten.request_after
+
+
+async def test_downgrade_of_home_assistant_loses_nothing(restarted: Restarted):
+    downgraded = restarted.downgraded
+    assert downgraded.found == downgraded.account
+    assert "Ada" in downgraded.name
+    assert "the bins go out on Friday" in downgraded.facts
