@@ -82,6 +82,13 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
     return report
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Drop the output of a test that has passed, which workers would send, and pytest keep until the end of the run."""
+    if report.passed:
+        report.sections = []
+
+
 # pytest-asyncio also provides its event loop to synchronous fixtures, but its types do not allow that
 _in_loop: Any = pytest_asyncio.fixture
 
