@@ -298,9 +298,10 @@ class AgentStore:
         """
         memory, reason = self.writer.open_store, self.writer.state.reason
         if memory is None and reason is None:
-            # the file has not been opened yet, or does not exist
-            exists = await self._hass.async_add_executor_job(self.writer.path.exists)
-            return await self.async_change(read, *arguments) if exists else default
+            # The file has not been opened yet, or does not exist. If it may be created, it is on its way, also while a
+            # damaged one has made room for it.
+            is_there = self.writer.may_create or await self._hass.async_add_executor_job(self.writer.path.exists)
+            return await self.async_change(read, *arguments) if is_there else default
         if memory is None or reason == "damaged":
             raise MemoryUnavailable(reason or "closed")
         try:
