@@ -26,7 +26,7 @@ from pytest_homeassistant_custom_component.common import MockConfigEntry, MockUs
 import custom_components.windowed_conversation as integration
 from custom_components.windowed_conversation.const import CONF_ROUTING
 from custom_components.windowed_conversation.memory.bridge import answers as memory_answers
-from custom_components.windowed_conversation.memory.turn import recall_query, remember_requests, speaker
+from custom_components.windowed_conversation.memory.turn import recall_query, speaker
 from demo.model_server import ModelServer, words
 
 from .conftest import AGENT, SayFn, SetUpFn, get_speech
@@ -101,7 +101,7 @@ def unread(monkeypatch: pytest.MonkeyPatch) -> None:
         (speaker, "_load_words"),
         (memory_answers, "_compile_answer_patterns"),
         (recall_query, "_load_phrases"),
-        (remember_requests, "_load_update_patterns"),
+        (updates, "_load_patterns"),
     ):
         monkeypatch.setattr(module, name, cache(unwrap(getattr(module, name))))
 

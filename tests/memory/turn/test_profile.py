@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import islice, product
+from string import ascii_lowercase
 from typing import Any
 
 from hypothesis import given, strategies as st
@@ -37,7 +39,7 @@ def build_facts(*facts: Fact) -> PromptFacts:
 
 def test_facts_are_sentences_under_whose_they_are_the_newest_first() -> None:
     mine = fact(1, "I say [no]; never", person="ada")
-    older = replace(fact(3, "The spare key is in the shed"), at=NOW - DAY)
+    older = fact(3, "The spare key is in the shed", confirmed=NOW - DAY)
 
     assert build_facts(older, fact(2), mine).text == (
         f"{HEADING}\n\nKnown of Ada:\nI say no, never\n\nKnown of the home:\nTea at five\nThe spare key is in the shed"
@@ -77,12 +79,27 @@ def test_sentence_is_dated_only_if_it_says_a_day_that_moves(subtests: pytest.Sub
             assert ADA.format_fact(fact(1, text)) == (f"{text} (told Wed 2026-11-18)" if is_dated else text)
 
 
+def test_facts_that_share_half_of_their_words_stand_together_with_their_days() -> None:
+    old = fact(1, "I work at Siemens", person="ada", confirmed=NOW - 300 * DAY)
+    between = fact(2, "I like jazz", person="ada", confirmed=NOW - 20 * DAY)
+    new = fact(3, "I work at Bosch", person="ada", confirmed=NOW - 15 * DAY)
+
+    assert build_facts(old, between, new).text.splitlines()[-3:] == [
+        "I work at Bosch (told Tue 2026-11-03)",
+        "I work at Siemens (told Thu 2026-01-22)",
+        "I like jazz",
+    ]
+
+
 def test_time_that_no_calendar_has_is_left_out() -> None:
     assert ADA.format_fact(replace(fact(1, "today"), at=1e30)) == "today"
 
 
 def test_it_has_room_for_a_hundred_facts_of_a_home() -> None:
-    facts = [replace(fact(each, "The bins are behind the old shed"), at=NOW - 3 * DAY * each) for each in range(120)]
+    facts = [
+        fact(number, f"The b{first}{second} are behind the o{first}{second}", confirmed=NOW - DAY * number)
+        for number, (first, second) in enumerate(islice(product(ascii_lowercase, repeat=2), 120))
+    ]
 
     assert len(build_facts(*facts).source_ids) >= 100
 
@@ -96,9 +113,9 @@ def test_nothing_to_tell_is_no_heading() -> None:
     [
         (fact(1, person="ada", confirmed=0.0), fact(2)),
         (fact(1), fact(2, confirmed=NOW - DAY)),
-        (fact(1, tellings=3, confirmed=NOW - DAY), fact(2)),
+        (fact(1), fact(2, tellings=12, confirmed=NOW - DAY)),
     ],
-    ids=["the owner's", "the newest", "the one told most often"],
+    ids=["the owner's", "the newest", "the newest beside one that was told often"],
 )
 def test_where_not_all_have_room_it_has(first: Fact, second: Fact) -> None:
     long = "word " * 400

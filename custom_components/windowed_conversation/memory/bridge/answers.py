@@ -366,9 +366,7 @@ class MemoryAnswerer:
             return None
         if not agreed:
             return MemoryReply(ReplyKey.NOT_FORGOTTEN if last.is_forgetting else ReplyKey.ALL_RIGHT)
-        return await (
-            self.forget(last.on_yes) if last.is_forgetting else self.memory.async_read(last.on_yes, _NOTHING_KNOWN)
-        )
+        return await (self.forget(last.on_yes) if last.is_forgetting else self.memory.async_change(last.on_yes))
 
     async def _async_handle_request(self, request: MemoryRequest) -> MemoryReply | None:
         if request.kind in FORGETTING_KINDS:

@@ -34,6 +34,7 @@ from .words import (
     base_language as base_language,
     clean_fact as clean_fact,
     clean_text as clean_text,
+    get_content_words as get_content_words,
     get_first_person_words as get_first_person_words,
     join_lines as join_lines,
     remove_diacritics as remove_diacritics,

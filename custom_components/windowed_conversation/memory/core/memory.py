@@ -38,6 +38,7 @@ from .records import (
 from .rows import (
     FactStatement,
     insert_record,
+    replace_fact,
     restore_fact,
     select_facts,
     select_replaced_texts,
@@ -181,6 +182,11 @@ class Memory:
         """Return the replacements of the last day that this person may see and undo, newest first."""
         with self.database.read_transaction() as connection:
             return select_replacements(connection, person, time.time() - _UNDO_SECONDS, private=private)
+
+    def replace_fact(self, row: int, by: int) -> bool:
+        """Let a current fact replace another one of its owner. Return False if it cannot, or if that was undone."""
+        with self._change_facts() as connection:
+            return replace_fact(connection, self._words, row, by)
 
     def undo_replacement(self, undone: Replacement) -> bool:
         """Make a replaced fact current again, in place of the one that replaced it. Return whether it still can be."""

@@ -104,6 +104,21 @@ def mark_fact_replaced(connection: sqlite3.Connection, words: Words, row: int, b
     connection.execute("UPDATE fact SET replaced_by = ? WHERE id = ?", (by, row))
 
 
+def replace_fact(connection: sqlite3.Connection, words: Words, row: int, by: int) -> bool:
+    """Let a fact replace another one of the same owner. Return False if one is not current, or if that was undone."""
+    found = connection.execute(
+        """
+        SELECT 1 FROM fact AS old JOIN fact AS new ON new.person IS old.person AND new.id != old.id
+        WHERE old.id = ? AND new.id = ? AND old.replaced_by IS NULL AND new.replaced_by IS NULL
+        AND NOT EXISTS (SELECT 1 FROM fact WHERE replaced_by = old.id AND spoken = new.spoken)
+        """,
+        (row, by),
+    ).fetchone()
+    if found:
+        mark_fact_replaced(connection, words, row, by)
+    return found is not None
+
+
 def find_equal_fact(connection: sqlite3.Connection, fact: FactStatement) -> int | None:
     """Return the id of a current fact with the same owner and the same words, or None."""
     found = connection.execute(

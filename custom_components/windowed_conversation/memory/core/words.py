@@ -151,6 +151,13 @@ def get_stop_words(languages: tuple[str, ...]) -> frozenset[str]:
     return _load_word_list(languages, "stop")
 
 
+def get_content_words(text: str) -> frozenset[str]:
+    """Return the words of a text, as they are written, that are stop words in no language."""
+    stop_words = get_stop_words(tuple(_STOP_WORDS))
+    words = [(word,) if is_spaced else _split_into_pairs(word) for word, is_spaced in split_words(text)]
+    return frozenset([each for pieces in words for each in pieces if each not in stop_words])
+
+
 @cache
 def get_first_person_words(languages: tuple[str, ...]) -> frozenset[str]:
     """Return the words of these languages by which people refer to themselves, such as "my"."""

@@ -1,18 +1,16 @@
 """Requests to remember, correct and recall facts, by voice or through a model's tools. See `forgetting` for the others.
 
-A fact that repeats an older one with another day, time or number, or that announces a change ("from now on"), updates
-it. Functions with a `Memory` parameter block on disk I/O.
+`updates` decides which fact a new one replaces. Functions with a `Memory` parameter block on disk I/O.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, tzinfo
 from enum import StrEnum
-from functools import cache, partial
+from functools import partial
 import math
 import re
 from types import EllipsisType
-from typing import NamedTuple
 
 from ..core import (
     KINDS,
@@ -23,13 +21,13 @@ from ..core import (
     MemoryListQuery,
     RecallHit,
     Words,
-    base_language,
     clean_fact,
     clean_text,
     join_lines,
 )
-from .recall import HOME_LABEL, SUMMARY_LABEL
-from .speaker import Speaker, get_word_boundary, is_about_speaker, load_language
+from .recall import HOME_LABEL, SUMMARY_LABEL, group_alike
+from .speaker import Speaker, is_about_speaker
+from .updates import expand_query, find_update, has_subject, shares_subject
 
 # The maximum number of facts to read out at a time, and to name if several facts match.
 _MAX_FACTS_READ = 7
@@ -41,17 +39,13 @@ _MAX_LINE_CHARS = 300
 _MIN_MATCH_SHARE = 0.6
 _MIN_CORRECTION_SHARE = 0.5
 _MAX_CANDIDATES = 20
+# The same for a fact of values and small words only, for which nothing can be searched.
+_MAX_WORDLESS_CANDIDATES = 200
 
 # Conjunctions after which German, Dutch, Swedish and Danish use a different word order than in a main clause.
 _CONJUNCTION_TEMPLATE = r"(?:^|\W)(dass|daß|dat|att|at)\s+{}"
 
 _QUOTATION_MARK_TABLE = str.maketrans(dict.fromkeys('"“”„«»「」', "'"))
-_MIN_SUBJECT_SHARE = 0.6
-# The minimum share of the subject of the shorter of two facts that the other one has, if a model says that it is newer.
-_MIN_SHARED_SUBJECT = 0.4
-
-# Words in the lists with at least this length also match with an ending: "montags".
-_MIN_STEM_CHARS = 5
 
 
 class ReplyKey(StrEnum):
@@ -62,6 +56,7 @@ class ReplyKey(StrEnum):
     REMEMBERED_HOME = "memory_remembered_home"
     REMEMBERED_HOME_CLAUSE = "memory_remembered_home_clause"
     REPLACES = "memory_replaces"
+    ASK_TO_REPLACE = "memory_ask_replace"
     UNKNOWN_SPEAKER = "memory_unknown_speaker"
     MEMORY_FULL = "memory_full"
     KNOWN_OWN = "memory_known_own"
@@ -158,16 +153,41 @@ def remember_statement(
 def remember_fact(memory: Memory, speaker: Speaker, fact: StatedFact, replaces: str = "") -> MemoryReply:
     """Remember a fact whose owner the caller has determined; otherwise like `remember_statement`.
 
-    It replaces the fact of the same owner that `replaces` names, or else the one that it updates. A named fact is
-    replaced only if both are about the same thing, in words of the speaker.
+    It replaces the fact of the same owner, or else of the home, that `replaces` names, or else the one that it updates.
+    A named fact is replaced only if both are about the same thing, in words of the speaker. If a speaker's own request
+    may update a fact, they are asked.
     """
     text = clean_fact(fact.text)
-    named = find_matching_facts(memory, speaker, replaces, fact.owner) if replaces else []
-    if len(named) == 1 and _shares_subject(text, named[0].text, speaker):
-        return _store_fact(memory, speaker, fact, named[0])
-    found = _search_facts(memory, speaker, text, fact.owner)
-    old = find_updated_fact(text, found, speaker.language, speaker.build_words()) if found else None
-    return _store_fact(memory, speaker, fact, old)
+    for owner in dict.fromkeys((fact.owner, None)) if replaces else ():
+        named, said = find_matching_facts(memory, speaker, replaces, owner), speaker.text
+        if len(named) == 1 and shares_subject(text, named[0].text, speaker.language, speaker.build_words(), said):
+            return _store_fact(memory, speaker, _assign_to(fact, owner), named[0])
+    update = find_update(text, find_similar_facts(memory, speaker, fact), speaker.language, speaker.build_words())
+    if update is None or update.is_sure:
+        return _store_fact(memory, speaker, fact, update.fact if update else None)
+    reply = _store_fact(memory, speaker, fact, None)
+    if reply.stored_fact_id is None or fact.source != "said":
+        return reply
+    question = MemoryReply(ReplyKey.ASK_TO_REPLACE, (update.fact.text,))
+    return replace(reply, on_yes=partial(_replace_fact, update.fact, reply.stored_fact_id), others=(question,))
+
+
+def find_similar_facts(memory: Memory, speaker: Speaker, fact: StatedFact) -> list[RecallHit]:
+    """Return the facts of a new fact's owner that share words with it, best first; the newest if it has no subject."""
+    if has_subject(fact.text, speaker.language, speaker.build_words()):
+        return _search_facts(memory, speaker, expand_query(fact.text, speaker.language), fact.owner)
+    newest = MemoryListQuery(speaker.person, speaker.is_alone, ("fact",), limit=_MAX_WORDLESS_CANDIDATES)
+    return [each for each in memory.list_newest(newest) if each.person == fact.owner]
+
+
+def _replace_fact(old: RecallHit, by: int, memory: Memory) -> MemoryReply:
+    is_replaced = memory.replace_fact(old.id, by)
+    return MemoryReply(ReplyKey.REPLACES if is_replaced else ReplyKey.NOT_FOUND, (old.text,), named_fact_ids=(by,))
+
+
+def _assign_to(fact: StatedFact, owner: str | None) -> StatedFact:
+    """Return a fact that corrects one of this owner: what corrects a fact of the home is the home's, also with "I"."""
+    return replace(fact, owner=owner, is_private=fact.is_private and owner is not None)
 
 
 def correct_fact(
@@ -180,12 +200,23 @@ def correct_fact(
     fact = _build_stated_fact(speaker, text, speaker.text, "said")
     if fact is None:
         return MemoryReply(ReplyKey.UNKNOWN_SPEAKER) if is_sure else None
-    words, found = speaker.build_words(), _search_facts(memory, speaker, text, fact.owner)
-    candidates = [each for each in found if each.id in named] or found
-    similar = _select_matches(text, candidates, words, _MIN_CORRECTION_SHARE)
-    old = find_updated_fact(clean_fact(text), candidates, speaker.language, words)
-    old = old or (similar[0] if len(similar) == 1 else None)
-    return _store_fact(memory, speaker, fact, old) if old or is_sure else None
+    for owner in dict.fromkeys((fact.owner, None)):
+        if old := _find_corrected_fact(memory, speaker, text, owner, named):
+            return _store_fact(memory, speaker, _assign_to(fact, owner), old)
+    return _store_fact(memory, speaker, fact, None) if is_sure else None
+
+
+def _find_corrected_fact(
+    memory: Memory, speaker: Speaker, text: str, owner: str | None, named: tuple[int, ...]
+) -> RecallHit | None:
+    words, found = speaker.build_words(), _search_facts(memory, speaker, text, owner)
+    for candidates in ([each for each in found if each.id in named], found):
+        if update := find_update(clean_fact(text), candidates, speaker.language, words):
+            return update.fact
+        similar = _select_matches(text, candidates, words, _MIN_CORRECTION_SHARE)
+        if len(similar) == 1:
+            return similar[0]
+    return None
 
 
 def undo_correction(memory: Memory, speaker: Speaker, named: tuple[int, ...]) -> MemoryReply | None:
@@ -274,7 +305,8 @@ def recall_lines(
     else:
         times = -math.inf if since is None else since, math.inf if until is None else until
         found = memory.list_newest(MemoryListQuery(speaker.person, speaker.is_alone, KINDS, *times, _MAX_HITS))
-    return tuple(_format_recalled_line(recalled, speaker, zone) for recalled in found)
+    in_order = [each for group in group_alike(found) for each in sorted(group, key=lambda hit: -hit.time)]
+    return tuple(_format_recalled_line(recalled, speaker, zone) for recalled in in_order)
 
 
 def _format_recalled_line(recalled: RecallHit, speaker: Speaker, zone: tzinfo) -> str:
@@ -354,56 +386,3 @@ def _store_fact(memory: Memory, speaker: Speaker, fact: StatedFact, old: RecallH
         phrase = ReplyKey.REMEMBERED_OWN_CLAUSE if has_clause else ReplyKey.REMEMBERED_OWN
     rest = (MemoryReply(ReplyKey.REPLACES, (old.text,)),) if old else ()
     return MemoryReply(phrase, (text,), named_fact_ids=(stored,), stored_fact_id=stored, others=rest)
-
-
-class _FactParts(NamedTuple):
-    """The parts of a fact: whether it announces a change, its subject, and its days, times and numbers."""
-
-    has_change_phrase: bool
-    subject: frozenset[str]
-    values: tuple[str, ...]
-
-
-def find_updated_fact(text: str, facts: Sequence[RecallHit], language: str, words: Words) -> RecallHit | None:
-    """Return the one fact that a new fact updates, or None if there is none or more than one."""
-    patterns = _load_update_patterns(base_language(language))
-    new = _parse_fact_parts(text, patterns, words)
-    same: list[RecallHit] = []
-    similar: list[RecallHit] = []
-    for fact in facts:
-        old = _parse_fact_parts(fact.text, patterns, words)
-        shortest = min(len(new.subject), len(old.subject)) or 1
-        if old.subject == new.subject and new.subject and old.values and new.values and old.values != new.values:
-            same.append(fact)
-        elif new.has_change_phrase and len(new.subject & old.subject) >= _MIN_SUBJECT_SHARE * shortest:
-            similar.append(fact)
-    found = same or similar
-    return found[0] if len(found) == 1 and clean_text(found[0].text) != clean_text(text) else None
-
-
-def _shares_subject(text: str, old_text: str, speaker: Speaker) -> bool:
-    """Return whether the speaker said enough of the subject of the shorter fact, and the other one has it."""
-    patterns, words = _load_update_patterns(base_language(speaker.language)), speaker.build_words()
-    new, old = [_parse_fact_parts(each, patterns, words).subject for each in (text, old_text)]
-    shared = new & old & words.build_term_set(speaker.text)
-    return bool(shared) and len(shared) >= _MIN_SHARED_SUBJECT * min(len(new), len(old))
-
-
-def _parse_fact_parts(text: str, patterns: tuple[re.Pattern[str], re.Pattern[str]], words: Words) -> _FactParts:
-    change, value = patterns
-    plain, changes = change.subn(" ", clean_text(text))
-    subject = words.search_terms(value.sub(" ", plain)).words
-    return _FactParts(changes > 0, frozenset(subject), tuple(value.findall(plain)))
-
-
-@cache
-def _load_update_patterns(language: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Return the pattern of phrases that announce a change, and the pattern of days, times and numbers."""
-    lists = load_language(language).get("updates", {"changes": (), "values": ""})
-    changes = "|".join(re.escape(clean_text(each)) for each in lists["changes"]) or "(?!)"
-    edge = get_word_boundary(language)
-    more = r"\w*" if edge else ""
-    words = map(clean_text, lists["values"].split())
-    values = [re.escape(each) + (more if len(each) >= _MIN_STEM_CHARS else "") for each in words]
-    values = [rf"{more}\d+{more}", *sorted(values, key=len, reverse=True)]
-    return re.compile(f"{edge}(?:{changes}){edge}"), re.compile(f"{edge}(?:{'|'.join(values)}){edge}")

@@ -1,0 +1,282 @@
+"""Updates of facts: which earlier fact of the same owner a new one replaces, may replace, or leaves true as well.
+
+Days, times and numbers are the values of a fact, and the words between them its subject. A number that belongs to the
+first noun ("bus 12") is a name, and a part of the subject.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+import re
+from typing import NamedTuple
+
+from ..core import RecallHit, Words, base_language, clean_text
+from .evidence import is_negated
+from .speaker import get_word_boundary, load_language
+
+# The minimum share of the subject of the shorter, or of the longer one of two facts that the other one has, if the new
+# one announces a change.
+_MIN_SHARE_OF_SHORTER = 0.6
+_MIN_SHARE_OF_LONGER = 0.5
+# The minimum share of the subject of the shorter of two facts that the other one has, if a model says that it is newer.
+_MIN_SHARED_SUBJECT = 0.4
+
+# Words in the lists with at least this length also match with an ending: "montags".
+_MIN_STEM_CHARS = 5
+
+# What happens at two times of a day that are at least so many hours apart may happen twice a day.
+_MIN_HOURS_APART = 4
+_MAX_HOUR = 24
+
+
+class FoundUpdate(NamedTuple):
+    """A fact that a new one updates, or may update if it is not sure."""
+
+    fact: RecallHit
+    is_sure: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _UpdatePatterns:
+    """The words of a language by which facts are compared."""
+
+    # Phrases that announce a change, words that hint at one, and those that say that both are true.
+    change: re.Pattern[str]
+    hint: re.Pattern[str]
+    addition: re.Pattern[str]
+    # Days, times and numbers.
+    value: re.Pattern[str]
+    # Verbs before what something is. Those in its group have one place or name: "lies", "is called".
+    state: re.Pattern[str]
+    # Each matches words that mean the same in facts: to live somewhere, and to have moved there.
+    synonyms: tuple[re.Pattern[str], ...]
+    weekday: re.Pattern[str]
+    month: re.Pattern[str]
+    number_by_word: Mapping[str, int]
+
+
+class _StateParts(NamedTuple):
+    """The subject before and after the first verb of a state. Both are empty without one."""
+
+    head: frozenset[str] = frozenset()
+    predicate: frozenset[str] = frozenset()
+    # Whether it begins with a name: a person is many things at a time, unlike "the plumber".
+    begins_with_name: bool = False
+    has_one_value: bool = False
+    # Whether it is somewhere, or somebody with a name of at least two words; neither is known of other predicates.
+    is_place: bool = False
+    is_name: bool = False
+
+
+class _FactParts(NamedTuple):
+    """The parts of a fact."""
+
+    has_change_phrase: bool
+    has_hint: bool
+    is_negated: bool
+    subject: frozenset[str]
+    values: tuple[str, ...]
+    hours: frozenset[int]
+    # The number that is a part of the name.
+    name: str
+    state: _StateParts
+
+
+def find_update(text: str, facts: Sequence[RecallHit], language: str, words: Words) -> FoundUpdate | None:
+    """Return the one fact that a new fact updates, or else may update, or None if there is none or more than one."""
+    patterns = _load_patterns(base_language(language))
+    if patterns.addition.search(clean_text(text)):
+        return None
+    new = _parse_fact(text, language, patterns, words)
+    others = [fact for fact in facts if clean_text(fact.text) != clean_text(text)]
+    found = [(fact, _is_update(new, _parse_fact(fact.text, language, patterns, words), patterns)) for fact in others]
+    for is_sure in (True, False):
+        if chosen := [fact for fact, update in found if update is is_sure]:
+            return FoundUpdate(chosen[0], is_sure) if len(chosen) == 1 else None
+    return None
+
+
+def has_subject(text: str, language: str, words: Words) -> bool:
+    """Return whether a fact has words to search for besides days, times and numbers, unlike "I get up at six"."""
+    return bool(_build_subject(clean_text(text), _load_patterns(base_language(language)), words))
+
+
+def expand_query(text: str, language: str) -> str:
+    """Return a fact with all words that mean the same as one of its own, to search for the facts that it updates."""
+    patterns = _load_patterns(base_language(language))
+    groups = load_language(language).get("updates", {}).get("same", ())
+    return " ".join([text, *[groups[int(each[1:])] for each in _find_synonyms(clean_text(text), patterns)]])
+
+
+def shares_subject(text: str, old_text: str, language: str, words: Words, said: str = "") -> bool:
+    """Return whether two facts are about the same thing: share enough of the shorter one's subject, and the name.
+
+    What they share must be among the words that were said, if those are given.
+    """
+    patterns = _load_patterns(base_language(language))
+    new, old = [_parse_fact(each, language, patterns, words) for each in (text, old_text)]
+    shared = new.subject & old.subject
+    if said:
+        shared &= words.build_term_set(said) | _find_synonyms(clean_text(said), patterns)
+    shortest = min(len(new.subject), len(old.subject))
+    return new.name == old.name and bool(shared) and len(shared) >= _MIN_SHARED_SUBJECT * shortest
+
+
+def _is_update(new: _FactParts, old: _FactParts, patterns: _UpdatePatterns) -> bool | None:
+    """Return True if a fact updates another one, False if it may update it, and None if both may be true."""
+    if new.name != old.name or not new.subject or not old.subject:
+        return None
+    is_same, are_valued = new.subject == old.subject, bool(new.values and old.values)
+    if is_same and new.is_negated != old.is_negated:
+        return True if not new.values or new.values == old.values else None
+    if is_same and are_valued and new.values != old.values:
+        return new.has_change_phrase or not _may_both_happen(new, old, patterns)
+    if new.values and not old.values and not is_same:
+        return None
+    return _is_change(new, old)
+
+
+def _is_change(new: _FactParts, old: _FactParts) -> bool | None:
+    """Return the same as `_is_update` for facts that differ in other words than values."""
+    shared = new.subject & old.subject
+    # a synonym that only one of them has is no word of its own: "moved", "is in"
+    sizes = [sum(not term.startswith("=") or term in shared for term in each.subject) for each in (new, old)]
+    is_half = bool(shared) and len(shared) >= _MIN_SHARE_OF_LONGER * max(sizes)
+    is_contained = len(shared) == min(sizes)
+    if not new.has_change_phrase:
+        may_update = (is_half and new.has_hint) or _is_same_kind(new.state, old.state)
+        is_denied = is_contained and new.is_negated != old.is_negated
+        return False if is_denied or (may_update and bool(new.values) == bool(old.values)) else None
+    if _is_same_state(new.state, old.state) and (new.state.has_one_value or (new.state.is_name and old.state.is_name)):
+        return True
+    if len(shared) >= _MIN_SHARE_OF_SHORTER * min(sizes):
+        return is_contained or bool(new.state.head and old.state.head) or _has_synonym(shared)
+    return _has_synonym(shared) if is_half else False if _is_same_state(new.state, old.state) else None
+
+
+def _has_synonym(terms: frozenset[str]) -> bool:
+    return any(term.startswith("=") for term in terms)
+
+
+def _is_same_state(new: _StateParts, old: _StateParts) -> bool:
+    return bool(new.head) and new.head == old.head and new.predicate.isdisjoint(old.predicate)
+
+
+def _is_same_kind(new: _StateParts, old: _StateParts) -> bool:
+    """Return whether both say where the same thing is, or who somebody is."""
+    is_alike = (new.is_place and old.is_place) or (new.is_name and old.is_name)
+    return is_alike and not new.begins_with_name and _is_same_state(new, old)
+
+
+def _may_both_happen(new: _FactParts, old: _FactParts, patterns: _UpdatePatterns) -> bool:
+    """Return whether facts differ only in their times of a day, which are hours apart."""
+    mine, theirs = {*new.values} - {*old.values}, {*old.values} - {*new.values}
+    if any(map(patterns.weekday.match, mine | theirs)) or any(map(patterns.month.match, (*new.values, *old.values))):
+        return False
+    is_part_of_day = [any(_is_part_of_day(each, patterns) for each in values) for values in (mine, theirs)]
+    gaps = [abs(hour - other) for hour in new.hours - old.hours for other in old.hours - new.hours]
+    return all(is_part_of_day) or (bool(gaps) and min(gaps) >= _MIN_HOURS_APART)
+
+
+def _parse_fact(text: str, language: str, patterns: _UpdatePatterns, words: Words) -> _FactParts:
+    said = clean_text(text)
+    plain, changes = patterns.change.subn(" ", said)
+    plain, hints = patterns.hint.subn(" ", plain)
+    tokens = [(token, bool(patterns.value.fullmatch(token)), _has_subject(token, words)) for token in plain.split()]
+    name = _find_name(tokens)
+    values = tuple(patterns.value.findall(plain.replace(f" {name} ", " ", 1) if name else plain))
+    following = [*tokens[1:], ("", True, False)]
+    hours = [
+        _parse_number(token, patterns)
+        for (token, is_value, _), (_, is_next_value, is_next_subject) in zip(tokens, following, strict=True)
+        if is_value and token != name and (is_next_value or not is_next_subject)
+    ]
+    return _FactParts(
+        changes > 0,
+        hints > 0,
+        is_negated(text, language),
+        _build_subject(plain, patterns, words) | _find_synonyms(said, patterns) | ({name} if name else set())
+        or frozenset(patterns.value.sub(" ", plain).split()),
+        values,
+        frozenset([hour for hour in hours if hour is not None and hour <= _MAX_HOUR]),
+        name,
+        _parse_state(text, plain, patterns, words),
+    )
+
+
+def _parse_state(text: str, plain: str, patterns: _UpdatePatterns, words: Words) -> _StateParts:
+    found = patterns.state.search(plain)
+    if found is None:
+        return _StateParts()
+    before, after = plain[: found.start()].split(), plain[found.end() :].split()
+    head, predicate = [_build_subject(" ".join(each), patterns, words) for each in (before, after)]
+    is_place = bool(after) and not _has_subject(after[0], words)
+    has_capital = any(each[:1].isupper() and clean_text(each) in after for each in text.split())
+    return _StateParts(
+        head,
+        predicate,
+        begins_with_name=bool(before) and _has_subject(before[0], words),
+        has_one_value=found.lastindex is not None,
+        is_place=is_place,
+        is_name=not is_place and has_capital and len(predicate) > 1,
+    )
+
+
+def _find_name(tokens: Sequence[tuple[str, bool, bool]]) -> str:
+    """Return the number after the first noun, if more words follow ("bus 12 leaves"), else an empty text."""
+    first = next((place for place, (_, _, is_subject) in enumerate(tokens) if is_subject), len(tokens))
+    if first + 2 >= len(tokens) or tokens[first][1] or tokens[first + 2][1]:
+        return ""
+    number, is_value, _ = tokens[first + 1]
+    return number if is_value else ""
+
+
+def _has_subject(token: str, words: Words) -> bool:
+    found = words.search_terms(token)
+    return bool(found.words or found.word_beginnings)
+
+
+def _parse_number(value: str, patterns: _UpdatePatterns) -> int | None:
+    return int(value) if value.isdecimal() else patterns.number_by_word.get(value)
+
+
+def _is_part_of_day(value: str, patterns: _UpdatePatterns) -> bool:
+    return value not in patterns.number_by_word and not any(map(str.isdecimal, value))
+
+
+def _build_subject(plain: str, patterns: _UpdatePatterns, words: Words) -> frozenset[str]:
+    for pattern in (patterns.value, *patterns.synonyms):
+        plain = pattern.sub(" ", plain)
+    return frozenset(words.search_terms(plain).words)
+
+
+def _find_synonyms(plain: str, patterns: _UpdatePatterns) -> set[str]:
+    return {f"={number}" for number, pattern in enumerate(patterns.synonyms) if pattern.search(plain)}
+
+
+@cache
+def _load_patterns(language: str) -> _UpdatePatterns:
+    data, past = (load_language(language).get(name, {}) for name in ("updates", "past"))
+    edge = get_word_boundary(language)
+    more = r"\w*" if edge else ""
+    words = map(clean_text, data.get("values", "").split())
+    values = [re.escape(each) + (more if len(each) >= _MIN_STEM_CHARS else "") for each in words]
+    weekday, month = [
+        re.compile("|".join(past.get(name, "").split()) or "(?!)") for name in ("weekday_names", "month_names")
+    ]
+    numbers = enumerate(past.get("numbers", "").split(), 1)
+
+    def compile_words(pattern: str) -> re.Pattern[str]:
+        return re.compile(f"{edge}(?:{pattern or '(?!)'}){edge}")
+
+    return _UpdatePatterns(
+        compile_words("|".join(re.escape(clean_text(each)) for each in data.get("changes", ()))),
+        compile_words(data.get("hints", "")),
+        compile_words(data.get("additions", "")),
+        compile_words("|".join([rf"{more}\d+{more}", *sorted(values, key=len, reverse=True)])),
+        compile_words(data.get("states", "")),
+        tuple([compile_words("|".join(each.split())) for each in data.get("same", ())]),
+        weekday,
+        month,
+        {word: number for number, alternatives in numbers for word in alternatives.split("|")},
+    )
