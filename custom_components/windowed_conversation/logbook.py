@@ -1,4 +1,4 @@
-"""Logbook entries for each turn, each promised answer, and each deletion from memory."""
+"""Logbook entries for each turn, each promised answer, and each deletion or replacement in memory."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -10,7 +10,7 @@ from homeassistant.helpers.translation import async_get_cached_translations
 
 from .bridge.delivery import Delivery
 from .bridge.errors import ERROR_KEY_BY_CLASS_NAME, plural_form
-from .bridge.turn_report import EVENT_ANSWER, EVENT_FORGOTTEN, EVENT_TURN
+from .bridge.turn_report import EVENT_ANSWER, EVENT_FORGOTTEN, EVENT_REPLACED, EVENT_TURN
 from .const import DOMAIN
 from .memory.core import base_language
 from .providers import Redirected
@@ -45,6 +45,7 @@ def async_describe_events(
     async_describe_event(DOMAIN, EVENT_TURN, make_describer(_format_turn))
     async_describe_event(DOMAIN, EVENT_ANSWER, make_describer(_format_promise))
     async_describe_event(DOMAIN, EVENT_FORGOTTEN, make_describer(_format_forgetting))
+    async_describe_event(DOMAIN, EVENT_REPLACED, make_describer(_format_replacement))
 
 
 def _format_turn(hass: HomeAssistant, turn: Mapping[str, Any]) -> str:
@@ -74,6 +75,10 @@ def _format_promise(hass: HomeAssistant, promise: Mapping[str, Any]) -> str:
 def _format_forgetting(hass: HomeAssistant, forgotten: Mapping[str, Any]) -> str:
     count: int = forgotten["exchanges"]
     return _common_text(hass, f"forgotten_exchanges_{plural_form(hass.config.language, count)}", count=str(count))
+
+
+def _format_replacement(hass: HomeAssistant, _replaced: Mapping[str, Any]) -> str:
+    return _common_text(hass, "replaced_fact")
 
 
 def _format_failure(hass: HomeAssistant, error: str) -> str:

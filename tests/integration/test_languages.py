@@ -26,7 +26,7 @@ from pytest_homeassistant_custom_component.common import MockConfigEntry, MockUs
 import custom_components.windowed_conversation as integration
 from custom_components.windowed_conversation.const import CONF_ROUTING
 from custom_components.windowed_conversation.memory.bridge import answers as memory_answers
-from custom_components.windowed_conversation.memory.turn import recall_query, speaker
+from custom_components.windowed_conversation.memory.turn import recall_query, speaker, updates
 from demo.model_server import ModelServer, words
 
 from .conftest import AGENT, SayFn, SetUpFn, get_speech

@@ -14,6 +14,7 @@ from custom_components.windowed_conversation.bridge.errors import ERROR_KEY_BY_C
 from custom_components.windowed_conversation.bridge.turn_report import (
     EVENT_ANSWER,
     EVENT_FORGOTTEN,
+    EVENT_REPLACED,
     EVENT_TURN,
 )
 from custom_components.windowed_conversation.const import DOMAIN
@@ -28,7 +29,7 @@ type GetMessage = Callable[[], str]
 @pytest.fixture
 def get_message(home: HomeAssistant) -> GetMessage:
     """Return a function that returns the logbook message of the last turn, forgetting or promised answer."""
-    events = [async_capture_events(home, kind) for kind in (EVENT_TURN, EVENT_FORGOTTEN, EVENT_ANSWER)]
+    events = [async_capture_events(home, kind) for kind in (EVENT_TURN, EVENT_FORGOTTEN, EVENT_REPLACED, EVENT_ANSWER)]
     described: dict[tuple[str, str], Callable[[Event[Any]], dict[str, str]]] = {}
     async_describe_events(home, lambda domain, kind, describe: described.update({(domain, kind): describe}))
 
@@ -152,6 +153,13 @@ async def test_conversation_that_lost_something_has_a_row(
     await home.async_block_till_done()
 
     assert get_message() == text
+
+
+async def test_replaced_fact_has_a_row(home: HomeAssistant, entry, get_message: GetMessage) -> None:
+    home.bus.async_fire(EVENT_REPLACED, {"entity_id": AGENT, "fact": "fact:7"})
+    await home.async_block_till_done()
+
+    assert get_message() == "replaced a remembered fact with a newer one; it can be brought back for a day"
 
 
 async def test_turn_is_the_speaker_s(home: HomeAssistant, entry, say: SayFn, hass_admin_user) -> None:

@@ -5,14 +5,15 @@ from typing import Any
 
 from homeassistant.core import Context, HomeAssistant
 import pytest
-from pytest_homeassistant_custom_component.common import MockUser
+from pytest_homeassistant_custom_component.common import MockUser, async_capture_events
 
 from custom_components.windowed_conversation.agents.background import search_words
+from custom_components.windowed_conversation.bridge.turn_report import EVENT_REPLACED
 from custom_components.windowed_conversation.const import CONF_MEMORY, CONF_ROUTING
 from custom_components.windowed_conversation.turn.routing import RoutingMode
 from demo.model_server import ModelServer, call, words
 
-from .conftest import SayFn, SetUpFn, flush_store, until
+from .conftest import AGENT, SayFn, SetUpFn, flush_store, until
 from .remembered import add_fact, list_facts, memory_of, recorded_turns
 from .test_recall import ada, asked, grace, sent
 
@@ -202,6 +203,78 @@ async def test_private_fact_is_sent_only_when_its_owner_talks_to_the_model(
     await settle(home)
 
     assert (before, requested(model_server)) == ([], ["1: Ada hides the key in the jar"])
+
+
+async def test_model_says_what_a_fact_replaces(
+    home: HomeAssistant, entry, say: SayFn, model_server: ModelServer
+) -> None:
+    events = async_capture_events(home, EVENT_REPLACED)
+    old = await add_fact(home, "the piano teacher teaches at the old school", search_words="")
+    new = "the piano teacher has a studio in Mill Lane"
+
+    model_server.script(
+        call("remember", text=new, quote=new, words="one, two"), words("Noted."), words(f"1: music, replaces {old}")
+    )
+    await say(new)
+    await settle(home)
+
+    (fact,) = await list_facts(home)
+    assert requested(model_server) == [f"1: {new}\n   [{old}] the piano teacher teaches at the old school"]
+    assert (fact.text, fact.search_words) == (new, "one, two")
+    assert [event.data for event in events] == [{"entity_id": AGENT, "fact": f"fact:{fact.id}"}]
+    (replacement,) = await memory_of(home).async_read(lambda memory: memory.get_replacements(), [])
+    assert await memory_of(home).async_change(lambda memory: memory.undo_replacement(replacement))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("the piano teacher has a dog", "the window cleaner has a van"),
+        ("the piano teacher has a dog", "the piano teacher has a cat too"),
+        ("bus 12 stops at the school gate", "bus 14 stops at the church gate"),
+        ("Nora takes one tablet at 8", "Nora takes one tablet at 20"),
+    ],
+    ids=["another thing", "as well", "another number in the name", "twice a day"],
+)
+async def test_model_cannot_replace_a_fact_that_may_be_true(
+    home: HomeAssistant, entry, say: SayFn, *, model_server: ModelServer, old: str, new: str
+) -> None:
+    row = await add_fact(home, old, search_words="")
+    model_server.script(words(f"1: music, replaces {row}"))
+
+    await say(f"remember that {new}")
+    await settle(home)
+
+    assert requested(model_server) == [f"1: {new}"]
+    assert {fact.text for fact in await list_facts(home)} == {old, new}
+
+
+async def test_model_cannot_replace_a_fact_of_another_owner(
+    home: HomeAssistant, entry, say: SayFn, *, model_server: ModelServer, ada: Context
+) -> None:
+    old = "Ada hides the key in the jar"
+    row = await add_fact(home, old, person=ada.user_id, private=True, search_words="")
+    new = "the key is hidden in a jar in the shed"
+    model_server.script(words(f"1: secret, replaces {row}"))
+
+    await say(f"remember that {new}", context=ada)
+    await settle(home)
+
+    assert {fact.text for fact in await list_facts(home, ada.user_id)} == {old, new}
+
+
+async def test_model_is_not_asked_what_a_person_was_asked(
+    home: HomeAssistant, entry, say: SayFn, model_server: ModelServer
+) -> None:
+    row = await add_fact(home, "the spare key is under the mat", search_words="")
+    model_server.script(words(f"1: entrance, replaces {row}"))
+
+    await say("remember that the spare key is in the shed")
+    await say("no")
+    await settle(home)
+
+    assert requested(model_server) == ["1: the spare key is in the shed"]
+    assert len(await list_facts(home)) == 2
 
 
 async def test_fact_that_is_forgotten_meanwhile_gets_none(

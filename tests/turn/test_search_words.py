@@ -1,10 +1,10 @@
-"""Tests for the request for the search words of facts, and for what is read of the answer."""
+"""Tests for the request for the search words of facts and for what they replace, and for what is read of the answer."""
 
 from typing import Any
 
 import pytest
 
-from custom_components.windowed_conversation.agents.background.requests import ask_for_search_words
+from custom_components.windowed_conversation.agents.background.requests import FactNotes, OpenFact, ask_for_search_words
 from custom_components.windowed_conversation.providers.errors import DeadlineExceeded, RateLimited
 from custom_components.windowed_conversation.turn.attempts import Attempt, Purpose
 from custom_components.windowed_conversation.turn.errors import NoSummary
@@ -17,8 +17,9 @@ FACTS = ["The fuse box is behind the wardrobe", "The vet is Doctor Keller", "Ada
 
 async def ask(question: Question, **limits: Any) -> tuple[dict[int, str], list[Attempt]]:
     attempts: list[Attempt] = []
-    found = await ask_for_search_words(question, FACTS, ("en", "de"), TurnLimits(**limits), attempts.append)
-    return found, attempts
+    facts = [OpenFact(fact) for fact in FACTS]
+    found = await ask_for_search_words(question, facts, ("en", "de"), TurnLimits(**limits), attempts.append)
+    return {place: notes.search_words for place, notes in found.items()}, attempts
 
 
 async def test_request_has_the_facts_and_languages_and_nothing_else(
@@ -56,6 +57,37 @@ async def test_lines_with_the_number_of_a_fact_are_read(
     model_server.script(words(answer))
 
     assert (await ask(question))[0] == found
+
+
+async def test_earlier_facts_stand_below_the_one_that_may_replace_them(
+    question: Question, model_server: ModelServer
+) -> None:
+    facts = [OpenFact("Ada sings"), OpenFact("The vet is Shah", {31: "The vet is Keller", 30: "The vet is kind"})]
+
+    await ask_for_search_words(question, facts, ("en",), TurnLimits(), [].append)
+
+    system, user = [message["content"] for message in model_server.requests[-1].body["messages"]]
+    assert "Under some facts stand earlier ones" in system
+    assert user == "1: Ada sings\n2: The vet is Shah\n   [31] The vet is Keller\n   [30] The vet is kind"
+
+
+@pytest.mark.parametrize(
+    ("answer", "notes"),
+    [
+        ("1: animal doctor, replaces 31", FactNotes("animal doctor", 31)),
+        ("1: animal doctor; **Replaces [31]**.", FactNotes("animal doctor", 31)),
+        ("1: animal doctor, replaces 99", FactNotes("animal doctor")),
+        ("1: animal doctor, replaces 31 of them", FactNotes("animal doctor, replaces 31 of them")),
+    ],
+    ids=["as asked", "formatted", "a fact that was not sent", "within the words"],
+)
+async def test_fact_replaces_only_one_that_was_sent_with_it(
+    question: Question, model_server: ModelServer, answer: str, notes: FactNotes
+) -> None:
+    model_server.script(words(answer))
+    facts = [OpenFact("The vet is Shah", {31: "The vet is Keller"})]
+
+    assert await ask_for_search_words(question, facts, ("en",), TurnLimits(), [].append) == {0: notes}
 
 
 async def test_answer_without_text_is_an_error(question: Question, model_server: ModelServer) -> None:

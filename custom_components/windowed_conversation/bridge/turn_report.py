@@ -30,6 +30,7 @@ EVENT_TURN = f"{DOMAIN}_turn"
 EVENT_TRIMMED = f"{DOMAIN}_trimmed"
 EVENT_SUMMARIZED = f"{DOMAIN}_summarized"
 EVENT_FORGOTTEN = f"{DOMAIN}_forgotten"
+EVENT_REPLACED = f"{DOMAIN}_replaced"
 EVENT_ANSWER = f"{DOMAIN}_answer"
 
 
@@ -139,6 +140,12 @@ def async_fire_forget_event(hass: HomeAssistant, agent_id: str, conversation: st
     """Fire the event of a conversation that lost exchanges because something was forgotten."""
     ids = {"entity_id": find_agent_entity_id(hass, agent_id), "conversation_id": conversation}
     hass.bus.async_fire(EVENT_FORGOTTEN, {**ids, "exchanges": exchanges})
+
+
+@callback
+def async_fire_replace_event(hass: HomeAssistant, agent_id: str, fact: str) -> None:
+    """Fire the event of a fact that replaced another one, because the agent's model said so. `fact` is its id."""
+    hass.bus.async_fire(EVENT_REPLACED, {"entity_id": find_agent_entity_id(hass, agent_id), "fact": fact})
 
 
 @callback

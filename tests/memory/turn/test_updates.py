@@ -43,7 +43,7 @@ PAIRS: list[tuple[str, str, str, tuple[ReplyKey, ...]]] = [
     ("pl", "mieszkamy w Łodzi", "przeprowadziliśmy się do Gdyni", REPLACED),
     ("pl", "autobus 12 odjeżdża o 7:40", "autobus 14 odjeżdża o 7:55", BOTH_TRUE),
     ("cs", "uklízečka chodí v pondělí", "uklízečka chodí taky ve středu", BOTH_TRUE),
-    ("uk", "ми живемо у Львові", "ми переїхали до Одеси", REPLACED),
+    ("uk", "ми живемо у Львові", "ми переїхали до Одеси", REPLACED),  # noqa: RUF001 - Cyrillic
     ("ja", "ゴミは月曜日に出す", "ゴミは木曜日にも出す", BOTH_TRUE),
     ("zh", "阿姨周一来打扫", "阿姨周四也来打扫", BOTH_TRUE),
 ]

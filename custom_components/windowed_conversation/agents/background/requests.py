@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 import json
 import re
 from typing import Any
@@ -53,6 +53,11 @@ _SEARCH_WORDS_INSTRUCTION = (
     "ask for it later, in {languages}: synonyms, broader and narrower terms, the situation in which it is needed. "
     "Answer with one line for each fact: its number, a colon, and the words, separated by commas. Write nothing else."
 )
+_REPLACED_FACT_INSTRUCTION = (
+    " Under some facts stand earlier ones, with numbers in brackets. If a fact makes one of them untrue, end the line "
+    "of the fact with the word replaces and that number. What may be true as well is not replaced."
+)
+_REPLACED_FACT_PATTERN = re.compile(r"[^\w]*\breplaces\W{0,3}(\d{1,9})\W*$", re.IGNORECASE)
 # 12 words in several languages are seldom more than 60 tokens.
 _SEARCH_WORDS_TOKENS_PER_FACT = 80
 _SEARCH_WORDS_LINE_PATTERN = re.compile(r"^[^\w\n]*(\d{1,3})[^\S\n]*[.:)][^\S\n*]*\**[^\S\n]*(\w.*)$", re.MULTILINE)
@@ -138,16 +143,40 @@ def _build_request(question: Question, messages: tuple[Message, ...], tokens: in
     return question.build_request(messages, question.tools, max_answer_tokens=_OUTPUT_LIMIT_FACTOR * tokens)
 
 
-async def ask_for_search_words(
-    question: Question, facts: Sequence[str], languages: Sequence[str], limits: TurnLimits, on_attempt: AttemptCallback
-) -> dict[int, str]:
-    """Return search words for facts by their places in `facts`; facts without any are missing.
+@dataclass(frozen=True, slots=True)
+class OpenFact:
+    """A fact that a model has to look at, and the texts of earlier ones that it may replace, by their ids."""
 
-    `on_attempt` is called when the request has ended. Raises `ProviderError`, and `NoSummary` if there is no text.
+    text: str
+    earlier_texts: Mapping[int, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class FactNotes:
+    """The search words that a model wrote for a fact, and the id of the earlier fact that it replaces, if any."""
+
+    search_words: str = ""
+    replaced_id: int | None = None
+
+
+async def ask_for_search_words(
+    question: Question,
+    facts: Sequence[OpenFact],
+    languages: Sequence[str],
+    limits: TurnLimits,
+    on_attempt: AttemptCallback,
+) -> dict[int, FactNotes]:
+    """Return notes on facts by their places in `facts`; facts without any are missing.
+
+    A replaced fact is one of those that were sent with the fact. `on_attempt` is called when the request has ended.
+    Raises `ProviderError`, and `NoSummary` if there is no text.
     """
+    instruction = _SEARCH_WORDS_INSTRUCTION.format(languages=", ".join(languages))
+    if any(fact.earlier_texts for fact in facts):
+        instruction += _REPLACED_FACT_INSTRUCTION
     messages = (
-        Message.system(_SEARCH_WORDS_INSTRUCTION.format(languages=", ".join(languages))),
-        Message.user("\n".join([f"{number}: {fact}" for number, fact in enumerate(facts, 1)])),
+        Message.system(instruction),
+        Message.user("\n".join([_format_open_fact(number, fact) for number, fact in enumerate(facts, 1)])),
     )
     request = question.build_request(messages, (), max_answer_tokens=_SEARCH_WORDS_TOKENS_PER_FACT * len(facts))
     # What people told their assistant is nothing to search the web for.
@@ -158,7 +187,17 @@ async def ask_for_search_words(
     except TimeoutError as err:
         raise DeadlineExceeded(f"no search words in {limits.turn_timeout:g} seconds") from err
     found = {int(number): words for number, words in _SEARCH_WORDS_LINE_PATTERN.findall(text)}
-    return {place: found[place + 1] for place in range(len(facts)) if place + 1 in found}
+    return {place: _parse_notes(found[place + 1], fact) for place, fact in enumerate(facts) if place + 1 in found}
+
+
+def _format_open_fact(number: int, fact: OpenFact) -> str:
+    return "\n".join([f"{number}: {fact.text}", *[f"   [{row}] {text}" for row, text in fact.earlier_texts.items()]])
+
+
+def _parse_notes(line: str, fact: OpenFact) -> FactNotes:
+    replaced = _REPLACED_FACT_PATTERN.search(line)
+    row = int(replaced[1]) if replaced else None
+    return FactNotes(_REPLACED_FACT_PATTERN.sub("", line), row if row in fact.earlier_texts else None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
-"""Search words for the facts that have none: requests to the model of an agent, in the background, once it is idle."""
+"""Search words for the facts that have none, and what new facts replace: requests to a model in the background."""
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -12,8 +13,11 @@ from homeassistant.core import HassJob, callback
 from homeassistant.helpers.event import async_call_later
 
 from ...bridge.errors import log_fault
+from ...bridge.turn_report import async_fire_replace_event
 from ...memory.bridge.tools import async_get_home_languages
-from ...memory.core import Fact, MemoryUnavailable, base_language
+from ...memory.core import Fact, Memory, MemoryUnavailable, base_language
+from ...memory.turn.recall import format_source_id
+from ...memory.turn.remember_requests import find_earlier_facts
 from ...providers import ProviderError
 from ...record import EMPTY_TURN, TurnRecord
 from ...turn.attempts import Attempt
@@ -24,7 +28,7 @@ from ..agent import Agent, async_find_agent
 from ..conversation_turn import ConversationTurn
 from ..record import async_record_background
 from ..store import AgentStore, async_get_store
-from .requests import ask_for_search_words
+from .requests import FactNotes, OpenFact, ask_for_search_words
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -32,17 +36,21 @@ _LOGGER = logging.getLogger(__name__)
 _IDLE_SECONDS = 10.0
 _MAX_FACTS = 20
 _MAX_SPOKEN_LANGUAGES = 4
+# In seconds. Facts that are older replace nothing, because that could not be undone.
+_MAX_AGE_SECONDS = 86_400.0
 
 
 @dataclass(slots=True)
 class _Backlog:
-    """The work that an agent has left: the people whose facts may have no search words."""
+    """The work that an agent has left: the people whose facts may have no search words, with their languages."""
 
-    people: set[str | None] = field(default_factory=set)
+    people: dict[str | None, str] = field(default_factory=dict)
     # By person, the number of changes of memory up to which every fact was looked at.
     changes_by_person: dict[str | None, int] = field(default_factory=dict)
     # In seconds on the monotonic clock, the time from which the agent is idle.
     idle_at: float = 0.0
+    # The ids of the facts that were compared with earlier ones.
+    compared_ids: set[int] = field(default_factory=set)
     # Whether a timer or a request is running, which then takes all people.
     is_scheduled: bool = False
 
@@ -63,7 +71,7 @@ def schedule_search_words(agent: Agent, turn: ConversationTurn) -> None:
     backlog, person = _backlogs.setdefault(agent, _Backlog()), turn.speaker.person
     if backlog.changes_by_person.get(person) == store.changes:
         return
-    backlog.people.add(person)
+    backlog.people[person] = turn.speaker.language
     backlog.idle_at = time.monotonic() + _IDLE_SECONDS
     if not backlog.is_scheduled:
         backlog.is_scheduled = True
@@ -87,27 +95,34 @@ async def _async_request_for_people(agent: Agent, model: Model, store: AgentStor
     backlog = _backlogs[agent]
     try:
         while backlog.people and not model.pause.remaining_seconds:
-            person = backlog.people.pop()
+            person, language = backlog.people.popitem()
             backlog.changes_by_person[person] = store.changes
-            if await _async_request_for_facts(agent, model, store, person):
+            if await _async_request_for_facts(agent, model, store, person, language):
                 backlog.changes_by_person[person] = store.changes
     finally:
         backlog.is_scheduled = False
 
 
-async def _async_request_for_facts(agent: Agent, model: Model, store: AgentStore, person: str | None) -> bool:
+async def _async_request_for_facts(
+    agent: Agent, model: Model, store: AgentStore, person: str | None, language: str
+) -> bool:
     """Request search words for a person's facts. Return whether none is left that was not asked about."""
+    compared = _backlogs[agent].compared_ids
+    find = partial(_find_open_facts, person=person, language=language, compared=frozenset(compared))
     try:
-        everything = await store.async_read(lambda memory: memory.get_facts(person), list[Fact]())
-        facts = [fact for fact in everything if fact.search_words is None][:_MAX_FACTS]
+        facts = await store.async_read(find, dict[Fact, OpenFact]())
         if facts:
-            texts = [fact.text for fact in facts]
-            words = await _async_request(
-                agent, Question(model, "", "", (), "", is_background=True), texts, store.spoken_languages
+            notes = await _async_request(
+                agent,
+                Question(model, "", "", (), "", is_background=True),
+                [*facts.values()],
+                store.spoken_languages,
             )
             # a fact without an answer gets no words, so that no later request repeats it
-            words_by_row = {fact.id: words.get(place, "") for place, fact in enumerate(facts)}
-            await store.async_change(lambda memory: memory.set_search_words(words_by_row))
+            notes_by_fact = {fact: notes.get(place, FactNotes()) for place, fact in enumerate(facts)}
+            compared.update(fact.id for fact in facts)
+            for row in await store.async_change(partial(_store_notes, notes_by_fact)):
+                async_fire_replace_event(agent.hass, agent.id, format_source_id("fact", row))
         return len(facts) < _MAX_FACTS
     except (MemoryUnavailable, ProviderError, TurnError) as err:
         _LOGGER.info("No search words from %s: %s", agent.config.name, type(err).__name__)
@@ -116,8 +131,38 @@ async def _async_request_for_facts(agent: Agent, model: Model, store: AgentStore
     return False
 
 
-async def _async_request(agent: Agent, question: Question, facts: list[str], spoken: tuple[str, ...]) -> dict[int, str]:
-    """Return the search words that the model wrote, by the places of the facts. Count, price and record the request."""
+def _find_open_facts(
+    memory: Memory, person: str | None, language: str, compared: Collection[int]
+) -> dict[Fact, OpenFact]:
+    """Return facts without search words, and new ones that may replace an earlier fact of the same owner."""
+    found: dict[Fact, OpenFact] = {}
+    since = time.time() - _MAX_AGE_SECONDS
+    for fact in memory.get_facts(person):
+        is_new = fact.at > since and fact.id not in compared and (fact.search_words is None or fact.source == "tool")
+        earlier = find_earlier_facts(memory, fact, language) if is_new else ()
+        if fact.search_words is None or earlier:
+            found[fact] = OpenFact(fact.text, {each.id: each.text for each in earlier})
+        if len(found) == _MAX_FACTS:
+            break
+    return found
+
+
+def _store_notes(notes_by_fact: Mapping[Fact, FactNotes], memory: Memory) -> list[int]:
+    """Store the search words of facts that had none. Return the ids of the facts that replaced another one."""
+    memory.set_search_words(
+        {fact.id: notes.search_words for fact, notes in notes_by_fact.items() if fact.search_words is None}
+    )
+    return [
+        fact.id
+        for fact, notes in notes_by_fact.items()
+        if notes.replaced_id is not None and memory.replace_fact(notes.replaced_id, fact.id)
+    ]
+
+
+async def _async_request(
+    agent: Agent, question: Question, facts: list[OpenFact], spoken: tuple[str, ...]
+) -> dict[int, FactNotes]:
+    """Return the model's notes by the places of the facts. Count, price and record the request."""
     attempts, at, started = list[Attempt](), time.time(), time.monotonic()
     languages = async_get_home_languages(agent.hass, spoken)
     try:

@@ -27,7 +27,7 @@ from ..core import (
 )
 from .recall import HOME_LABEL, SUMMARY_LABEL, group_alike
 from .speaker import Speaker, is_about_speaker
-from .updates import expand_query, find_update, has_subject, shares_subject
+from .updates import expand_query, find_update, has_subject, may_replace, shares_subject
 
 # The maximum number of facts to read out at a time, and to name if several facts match.
 _MAX_FACTS_READ = 7
@@ -38,6 +38,9 @@ _MAX_LINE_CHARS = 300
 # The minimum share of a query's words that a fact must contain to match the query, and to be corrected.
 _MIN_MATCH_SHARE = 0.6
 _MIN_CORRECTION_SHARE = 0.5
+# The sources of facts that a person told, and the largest number of earlier facts that a model compares with one.
+_TOLD_SOURCES = ("said", "tool")
+_MAX_EARLIER_FACTS = 3
 _MAX_CANDIDATES = 20
 # The same for a fact of values and small words only, for which nothing can be searched.
 _MAX_WORDLESS_CANDIDATES = 200
@@ -178,6 +181,21 @@ def find_similar_facts(memory: Memory, speaker: Speaker, fact: StatedFact) -> li
         return _search_facts(memory, speaker, expand_query(fact.text, speaker.language), fact.owner)
     newest = MemoryListQuery(speaker.person, speaker.is_alone, ("fact",), limit=_MAX_WORDLESS_CANDIDATES)
     return [each for each in memory.list_newest(newest) if each.person == fact.owner]
+
+
+def find_earlier_facts(memory: Memory, fact: Fact, language: str) -> tuple[RecallHit, ...]:
+    """Return up to three facts that a told one may replace, as far as a model can say, and nobody was asked about."""
+    speaker, words = Speaker(fact.text, language, fact.person, is_alone=True), Words((language, "en"))
+    if fact.source not in _TOLD_SOURCES:
+        return ()
+    earlier = [
+        each
+        for each in find_similar_facts(memory, speaker, StatedFact(fact.text, fact.quote, fact.source, fact.person))
+        if each.time < fact.at
+        and may_replace(fact.text, each.text, language, words)
+        and (fact.source != "said" or find_update(fact.text, [each], language, words) is None)
+    ]
+    return tuple(earlier[:_MAX_EARLIER_FACTS])
 
 
 def _replace_fact(old: RecallHit, by: int, memory: Memory) -> MemoryReply:

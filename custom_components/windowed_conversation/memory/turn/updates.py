@@ -119,7 +119,15 @@ def shares_subject(text: str, old_text: str, language: str, words: Words, said: 
     if said:
         shared &= words.build_term_set(said) | _find_synonyms(clean_text(said), patterns)
     shortest = min(len(new.subject), len(old.subject))
-    return new.name == old.name and bool(shared) and len(shared) >= _MIN_SHARED_SUBJECT * shortest
+    is_addition = bool(patterns.addition.search(clean_text(text)))
+    return new.name == old.name and not is_addition and 0 < len(shared) >= _MIN_SHARED_SUBJECT * shortest
+
+
+def may_replace(text: str, old_text: str, language: str, words: Words) -> bool:
+    """Return whether a fact replaces another one if a model says so: they differ in more than values."""
+    patterns = _load_patterns(base_language(language))
+    new, old = [_parse_fact(each, language, patterns, words).subject for each in (text, old_text)]
+    return new != old and shares_subject(text, old_text, language, words)
 
 
 def _is_update(new: _FactParts, old: _FactParts, patterns: _UpdatePatterns) -> bool | None:
