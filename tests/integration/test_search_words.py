@@ -10,6 +10,7 @@ from pytest_homeassistant_custom_component.common import MockUser, async_capture
 from custom_components.windowed_conversation.agents.background import search_words
 from custom_components.windowed_conversation.bridge.turn_report import EVENT_REPLACED
 from custom_components.windowed_conversation.const import CONF_MEMORY, CONF_ROUTING
+from custom_components.windowed_conversation.memory.core import Replacement
 from custom_components.windowed_conversation.turn.routing import RoutingMode
 from demo.model_server import ModelServer, call, words
 
@@ -222,7 +223,7 @@ async def test_model_says_what_a_fact_replaces(
     assert requested(model_server) == [f"1: {new}\n   [{old}] the piano teacher teaches at the old school"]
     assert (fact.text, fact.search_words) == (new, "one, two")
     assert [event.data for event in events] == [{"entity_id": AGENT, "fact": f"fact:{fact.id}"}]
-    (replacement,) = await memory_of(home).async_read(lambda memory: memory.get_replacements(), [])
+    (replacement,) = await memory_of(home).async_read(lambda memory: memory.get_replacements(), list[Replacement]())
     assert await memory_of(home).async_change(lambda memory: memory.undo_replacement(replacement))
 
 

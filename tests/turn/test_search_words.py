@@ -64,7 +64,7 @@ async def test_earlier_facts_stand_below_the_one_that_may_replace_them(
 ) -> None:
     facts = [OpenFact("Ada sings"), OpenFact("The vet is Shah", {31: "The vet is Keller", 30: "The vet is kind"})]
 
-    await ask_for_search_words(question, facts, ("en",), TurnLimits(), [].append)
+    await ask_for_search_words(question, facts, ("en",), TurnLimits(), list[Attempt]().append)
 
     system, user = [message["content"] for message in model_server.requests[-1].body["messages"]]
     assert "Under some facts stand earlier ones" in system
@@ -87,7 +87,7 @@ async def test_fact_replaces_only_one_that_was_sent_with_it(
     model_server.script(words(answer))
     facts = [OpenFact("The vet is Shah", {31: "The vet is Keller"})]
 
-    assert await ask_for_search_words(question, facts, ("en",), TurnLimits(), [].append) == {0: notes}
+    assert await ask_for_search_words(question, facts, ("en",), TurnLimits(), list[Attempt]().append) == {0: notes}
 
 
 async def test_answer_without_text_is_an_error(question: Question, model_server: ModelServer) -> None:
