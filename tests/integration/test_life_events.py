@@ -1,7 +1,7 @@
-"""Tests of what a family tells its home over months: the newest wins, and what may be true as well is not lost.
+"""Tests of the facts that a family tells its home over months: the newest wins, and no other true fact is lost.
 
-A row of `life_events.json` has the language, the way in which the second fact is told, both facts, and whether the
-newest wins or both are true. For a model's tool, it also has the fact that the model says it replaces.
+A row of `life_events.json` has the language, the way in which the second fact reaches memory, both facts, and whether
+the newest wins or both are true. For a model's tool, it also has the fact that the model says it replaces.
 """
 
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""Search words for the facts that have none, and what new facts replace: requests to a model in the background."""
+"""Search words for facts, and earlier facts that new ones replace: requests to a model in the background."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field

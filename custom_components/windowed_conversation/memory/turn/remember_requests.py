@@ -204,7 +204,7 @@ def _replace_fact(old: RecallHit, by: int, memory: Memory) -> MemoryReply:
 
 
 def _assign_to(fact: StatedFact, owner: str | None) -> StatedFact:
-    """Return a fact that corrects one of this owner: what corrects a fact of the home is the home's, also with "I"."""
+    """Return a fact that corrects one of this owner: a correction of the home's fact is the home's, also with "I"."""
     return replace(fact, owner=owner, is_private=fact.is_private and owner is not None)
 
 

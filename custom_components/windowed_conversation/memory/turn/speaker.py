@@ -108,13 +108,13 @@ def is_about_speaker(text: str, language: str) -> bool:
     if pattern := load_language(base).get("first_person_pattern"):
         return re.search(pattern, text) is not None
     own_words = pronouns | _load_words(base, "first_person")
-    return not own_words.isdisjoint(words) or _find_first_word(words, base) in _load_words(
+    return not own_words.isdisjoint(words) or _find_leading_word(words, base) in _load_words(
         base, "first_person_at_start"
     )
 
 
-def _find_first_word(words: list[str], base: str) -> str:
-    """Return the first word after a negation or a word that announces a change: "ahora trabajo"."""
+def _find_leading_word(words: list[str], base: str) -> str:
+    """Return the leading word after a negation or a word that announces a change: "ahora trabajo"."""
     skipped = _NEGATION_WORDS.union(load_language(base).get("updates", {}).get("changes", ()))
     return next((word for word in words if word not in skipped), words[0])
 

@@ -24,7 +24,7 @@ _MIN_SHARED_SUBJECT = 0.4
 # Words in the lists with at least this length also match with an ending: "montags".
 _MIN_STEM_CHARS = 5
 
-# What happens at two times of a day that are at least so many hours apart may happen twice a day.
+# Events at two times of a day with at least this many hours in between may both take place, day after day.
 _MIN_HOURS_APART = 4
 _MAX_HOUR = 24
 
@@ -46,7 +46,7 @@ class _UpdatePatterns:
     addition: re.Pattern[str]
     # Days, times and numbers.
     value: re.Pattern[str]
-    # Verbs before what something is. Those in its group have one place or name: "lies", "is called".
+    # Verbs before the place or the nature of something. Those in its group have one place or name: "lies", "is called".
     state: re.Pattern[str]
     # Each matches words that mean the same in facts: to live somewhere, and to have moved there.
     synonyms: tuple[re.Pattern[str], ...]
@@ -111,7 +111,7 @@ def expand_query(text: str, language: str) -> str:
 def shares_subject(text: str, old_text: str, language: str, words: Words, said: str = "") -> bool:
     """Return whether two facts are about the same thing: share enough of the shorter one's subject, and the name.
 
-    What they share must be among the words that were said, if those are given.
+    If `said` is given, the shared words must be among those that were said.
     """
     patterns = _load_patterns(base_language(language))
     new, old = [_parse_fact(each, language, patterns, words) for each in (text, old_text)]
