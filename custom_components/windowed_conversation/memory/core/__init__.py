@@ -36,6 +36,7 @@ from .words import (
     clean_text as clean_text,
     get_content_words as get_content_words,
     get_first_person_words as get_first_person_words,
+    get_stop_words as get_stop_words,
     join_lines as join_lines,
     remove_diacritics as remove_diacritics,
     split_words as split_words,

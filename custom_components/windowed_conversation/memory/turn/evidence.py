@@ -66,17 +66,9 @@ def choose_fact_text(text: str, statement: str, speaker: Speaker) -> str | None:
         return None
     is_own = is_supported_by(text, statement, name, words, _MIN_OWN_SHARE)
     is_whole = is_supported_by(statement, text, name, words, _MIN_COVERED_SHARE)
-    is_negated_alike = len({_count_negations(each, speaker.language) for each in (text, statement)}) == 1
+    negations = _compile("negations", base_language(speaker.language))
+    is_negated_alike = len(negations.findall(text.casefold())) == len(negations.findall(statement.casefold()))
     return text if is_own and is_whole and is_negated_alike else statement
-
-
-def is_negated(text: str, language: str) -> bool:
-    """Return whether a text has a negation: "not", "isn't"."""
-    return _count_negations(text, language) > 0
-
-
-def _count_negations(text: str, language: str) -> int:
-    return len(_compile("negations", base_language(language)).findall(text.casefold()))
 
 
 def asks_to_forget(text: str, language: str) -> bool:

@@ -27,7 +27,7 @@ from ..core import (
 )
 from .recall import HOME_LABEL, SUMMARY_LABEL, group_alike
 from .speaker import Speaker, is_about_speaker
-from .updates import expand_query, find_update, has_subject, may_replace, shares_subject
+from .updates import build_search_query, find_update, may_replace, shares_subject
 
 # The maximum number of facts to read out at a time, and to name if several facts match.
 _MAX_FACTS_READ = 7
@@ -165,7 +165,8 @@ def remember_fact(memory: Memory, speaker: Speaker, fact: StatedFact, replaces: 
         named, said = find_matching_facts(memory, speaker, replaces, owner), speaker.text
         if len(named) == 1 and shares_subject(text, named[0].text, speaker.language, speaker.build_words(), said):
             return _store_fact(memory, speaker, _assign_to(fact, owner), named[0])
-    update = find_update(text, find_similar_facts(memory, speaker, fact), speaker.language, speaker.build_words())
+    words = speaker.build_words()
+    update = find_update(text, _find_similar_facts(memory, speaker, fact, words), speaker.language, words)
     if update is None or update.is_sure:
         return _store_fact(memory, speaker, fact, update.fact if update else None)
     reply = _store_fact(memory, speaker, fact, None)
@@ -175,10 +176,10 @@ def remember_fact(memory: Memory, speaker: Speaker, fact: StatedFact, replaces: 
     return replace(reply, on_yes=partial(_replace_fact, update.fact, reply.stored_fact_id), others=(question,))
 
 
-def find_similar_facts(memory: Memory, speaker: Speaker, fact: StatedFact) -> list[RecallHit]:
+def _find_similar_facts(memory: Memory, speaker: Speaker, fact: StatedFact, words: Words) -> list[RecallHit]:
     """Return the facts of a new fact's owner that share words with it, best first; the newest if it has no subject."""
-    if has_subject(fact.text, speaker.language, speaker.build_words()):
-        return _search_facts(memory, speaker, expand_query(fact.text, speaker.language), fact.owner)
+    if query := build_search_query(fact.text, speaker.language, words):
+        return _search_facts(memory, speaker, query, fact.owner)
     newest = MemoryListQuery(speaker.person, speaker.is_alone, ("fact",), limit=_MAX_WORDLESS_CANDIDATES)
     return [each for each in memory.list_newest(newest) if each.person == fact.owner]
 
@@ -188,9 +189,10 @@ def find_earlier_facts(memory: Memory, fact: Fact, language: str) -> tuple[Recal
     speaker, words = Speaker(fact.text, language, fact.person, is_alone=True), Words((language, "en"))
     if fact.source not in _TOLD_SOURCES:
         return ()
+    stated = StatedFact(fact.text, fact.quote, fact.source, fact.person)
     earlier = [
         each
-        for each in find_similar_facts(memory, speaker, StatedFact(fact.text, fact.quote, fact.source, fact.person))
+        for each in _find_similar_facts(memory, speaker, stated, words)
         if each.time < fact.at
         and may_replace(fact.text, each.text, language, words)
         and (fact.source != "said" or find_update(fact.text, [each], language, words) is None)

@@ -108,15 +108,10 @@ def is_about_speaker(text: str, language: str) -> bool:
     if pattern := load_language(base).get("first_person_pattern"):
         return re.search(pattern, text) is not None
     own_words = pronouns | _load_words(base, "first_person")
-    return not own_words.isdisjoint(words) or _find_leading_word(words, base) in _load_words(
-        base, "first_person_at_start"
-    )
-
-
-def _find_leading_word(words: list[str], base: str) -> str:
-    """Return the leading word after a negation or a word that announces a change: "ahora trabajo"."""
+    # as in "ahora trabajo"
     skipped = _NEGATION_WORDS.union(load_language(base).get("updates", {}).get("changes", ()))
-    return next((word for word in words if word not in skipped), words[0])
+    first = [*[word for word in words if word not in skipped], words[0]][0]
+    return not own_words.isdisjoint(words) or first in _load_words(base, "first_person_at_start")
 
 
 def is_instruction(text: str, language: str) -> bool:

@@ -7,11 +7,11 @@ first noun ("bus 12") is a name, and a part of the subject.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+import math
 import re
 from typing import NamedTuple
 
-from ..core import RecallHit, Words, base_language, clean_text
-from .evidence import is_negated
+from ..core import RecallHit, Words, base_language, clean_text, get_stop_words
 from .speaker import get_word_boundary, load_language
 
 # The minimum share of the subject of the shorter, or of the longer one of two facts that the other one has, if the new
@@ -53,6 +53,8 @@ class _UpdatePatterns:
     weekday: re.Pattern[str]
     month: re.Pattern[str]
     number_by_word: Mapping[str, int]
+    negation: re.Pattern[str]
+    stop_words: frozenset[str]
 
 
 class _StateParts(NamedTuple):
@@ -71,6 +73,8 @@ class _StateParts(NamedTuple):
 class _FactParts(NamedTuple):
     """The parts of a fact."""
 
+    # Without punctuation.
+    said: str
     has_change_phrase: bool
     has_hint: bool
     is_negated: bool
@@ -85,27 +89,27 @@ class _FactParts(NamedTuple):
 def find_update(text: str, facts: Sequence[RecallHit], language: str, words: Words) -> FoundUpdate | None:
     """Return the one fact that a new fact updates, or else may update, or None if there is none or more than one."""
     patterns = _load_patterns(base_language(language))
-    if patterns.addition.search(clean_text(text)):
+    new = _parse_fact(text, patterns, words)
+    if patterns.addition.search(new.said):
         return None
-    new = _parse_fact(text, language, patterns, words)
-    others = [fact for fact in facts if clean_text(fact.text) != clean_text(text)]
-    found = [(fact, _is_update(new, _parse_fact(fact.text, language, patterns, words), patterns)) for fact in others]
+    found = [(fact, _is_update(new, _parse_fact(fact.text, patterns, words), patterns)) for fact in facts]
     for is_sure in (True, False):
         if chosen := [fact for fact, update in found if update is is_sure]:
             return FoundUpdate(chosen[0], is_sure) if len(chosen) == 1 else None
     return None
 
 
-def has_subject(text: str, language: str, words: Words) -> bool:
-    """Return whether a fact has words to search for besides days, times and numbers, unlike "I get up at six"."""
-    return bool(_build_subject(clean_text(text), _load_patterns(base_language(language)), words))
+def build_search_query(text: str, language: str, words: Words) -> str:
+    """Return a query for the facts that a new one may update, or an empty text if it has no words to search for.
 
-
-def expand_query(text: str, language: str) -> str:
-    """Return a fact with all words that mean the same as one of its own, to search for the facts that it updates."""
-    patterns = _load_patterns(base_language(language))
-    groups = load_language(language).get("updates", {}).get("same", ())
-    return " ".join([text, *[groups[int(each[1:])] for each in _find_synonyms(clean_text(text), patterns)]])
+    It has all words that mean the same as one of the fact. "I get up at six" has only a time and small words.
+    """
+    patterns, plain = _load_patterns(base_language(language)), clean_text(text)
+    synonyms = _find_synonyms(plain, patterns)
+    if not synonyms and not _build_subject(plain, patterns, words):
+        return ""
+    groups = load_language(language)["updates"]["same"] if synonyms else ()
+    return " ".join([text, *[groups[int(each[1:])] for each in synonyms]])
 
 
 def shares_subject(text: str, old_text: str, language: str, words: Words, said: str = "") -> bool:
@@ -114,25 +118,25 @@ def shares_subject(text: str, old_text: str, language: str, words: Words, said: 
     If `said` is given, the shared words must be among those that were said.
     """
     patterns = _load_patterns(base_language(language))
-    new, old = [_parse_fact(each, language, patterns, words) for each in (text, old_text)]
+    new, old = [_parse_fact(each, patterns, words) for each in (text, old_text)]
     shared = new.subject & old.subject
     if said:
         shared &= words.build_term_set(said) | _find_synonyms(clean_text(said), patterns)
     shortest = min(len(new.subject), len(old.subject))
-    is_addition = bool(patterns.addition.search(clean_text(text)))
+    is_addition = bool(patterns.addition.search(new.said))
     return new.name == old.name and not is_addition and 0 < len(shared) >= _MIN_SHARED_SUBJECT * shortest
 
 
 def may_replace(text: str, old_text: str, language: str, words: Words) -> bool:
     """Return whether a fact replaces another one if a model says so: they differ in more than values."""
     patterns = _load_patterns(base_language(language))
-    new, old = [_parse_fact(each, language, patterns, words).subject for each in (text, old_text)]
+    new, old = [_parse_fact(each, patterns, words).subject for each in (text, old_text)]
     return new != old and shares_subject(text, old_text, language, words)
 
 
 def _is_update(new: _FactParts, old: _FactParts, patterns: _UpdatePatterns) -> bool | None:
     """Return True if a fact updates another one, False if it may update it, and None if both may be true."""
-    if new.name != old.name or not new.subject or not old.subject:
+    if new.said == old.said or new.name != old.name or not new.subject or not old.subject:
         return None
     is_same, are_valued = new.subject == old.subject, bool(new.values and old.values)
     if is_same and new.is_negated != old.is_negated:
@@ -146,34 +150,26 @@ def _is_update(new: _FactParts, old: _FactParts, patterns: _UpdatePatterns) -> b
 
 def _is_change(new: _FactParts, old: _FactParts) -> bool | None:
     """Return the same as `_is_update` for facts that differ in other words than values."""
-    shared = new.subject & old.subject
+    shared, is_valued_alike = new.subject & old.subject, bool(new.values) == bool(old.values)
     # a synonym that only one of them has is no word of its own: "moved", "is in"
-    sizes = [sum(not term.startswith("=") or term in shared for term in each.subject) for each in (new, old)]
+    sizes = [len([term for term in each.subject if term[0] != "=" or term in shared]) for each in (new, old)]
+    synonyms = [term for term in shared if term[0] == "="]
     is_half = bool(shared) and len(shared) >= _MIN_SHARE_OF_LONGER * max(sizes)
-    is_contained = len(shared) == min(sizes)
+    is_contained = len(shared) == min(sizes) and len(shared) > len(synonyms)
+    are_names = new.state.is_name and old.state.is_name
+    is_same_state = bool(new.state.head) and new.state.head == old.state.head
+    is_same_state = is_same_state and new.state.predicate.isdisjoint(old.state.predicate)
     if not new.has_change_phrase:
-        may_update = (is_half and new.has_hint) or _is_same_kind(new.state, old.state)
+        is_same_kind = is_same_state and (are_names or (new.state.is_place and old.state.is_place))
+        may_update = (is_half and new.has_hint) or (is_same_kind and not new.state.begins_with_name)
         is_denied = is_contained and new.is_negated != old.is_negated
-        return False if is_denied or (may_update and bool(new.values) == bool(old.values)) else None
-    if _is_same_state(new.state, old.state) and (new.state.has_one_value or (new.state.is_name and old.state.is_name)):
+        return False if is_denied or (may_update and is_valued_alike) else None
+    has_one_value = is_same_state and (new.state.has_one_value or are_names)
+    if is_contained or has_one_value or (synonyms and is_half and min(sizes) > 1):
         return True
-    if len(shared) >= _MIN_SHARE_OF_SHORTER * min(sizes):
-        return is_contained or bool(new.state.head and old.state.head) or _has_synonym(shared)
-    return _has_synonym(shared) if is_half else False if _is_same_state(new.state, old.state) else None
-
-
-def _has_synonym(terms: frozenset[str]) -> bool:
-    return any(term.startswith("=") for term in terms)
-
-
-def _is_same_state(new: _StateParts, old: _StateParts) -> bool:
-    return bool(new.head) and new.head == old.head and new.predicate.isdisjoint(old.predicate)
-
-
-def _is_same_kind(new: _StateParts, old: _StateParts) -> bool:
-    """Return whether both say where the same thing is, or who somebody is."""
-    is_alike = (new.is_place and old.is_place) or (new.is_name and old.is_name)
-    return is_alike and not new.begins_with_name and _is_same_state(new, old)
+    if len(shared) > len(synonyms) and len(shared) >= _MIN_SHARE_OF_SHORTER * min(sizes):
+        return bool(new.state.head and old.state.head)
+    return False if (is_half and min(sizes) > 1) or is_same_state else None
 
 
 def _may_both_happen(new: _FactParts, old: _FactParts, patterns: _UpdatePatterns) -> bool:
@@ -186,27 +182,31 @@ def _may_both_happen(new: _FactParts, old: _FactParts, patterns: _UpdatePatterns
     return all(is_part_of_day) or (bool(gaps) and min(gaps) >= _MIN_HOURS_APART)
 
 
-def _parse_fact(text: str, language: str, patterns: _UpdatePatterns, words: Words) -> _FactParts:
+def _parse_fact(text: str, patterns: _UpdatePatterns, words: Words) -> _FactParts:
     said = clean_text(text)
     plain, changes = patterns.change.subn(" ", said)
     plain, hints = patterns.hint.subn(" ", plain)
-    tokens = [(token, bool(patterns.value.fullmatch(token)), _has_subject(token, words)) for token in plain.split()]
+    tokens = [
+        (token, bool(patterns.value.fullmatch(token)), token not in patterns.stop_words) for token in plain.split()
+    ]
     name = _find_name(tokens)
-    values = tuple(patterns.value.findall(plain.replace(f" {name} ", " ", 1) if name else plain))
-    following = [*tokens[1:], ("", True, False)]
+    values = tuple(patterns.value.findall(f" {plain}".replace(f" {name} ", " ", 1) if name else plain))
+    # a number is no hour if a noun follows ("5 mg"), or an hour precedes, as minutes
+    around = zip([("", False, False), *tokens], tokens, [*tokens[1:], ("", True, False)], strict=False)
     hours = [
-        _parse_number(token, patterns)
-        for (token, is_value, _), (_, is_next_value, is_next_subject) in zip(tokens, following, strict=True)
-        if is_value and token != name and (is_next_value or not is_next_subject)
+        int(token) if token.isdecimal() else patterns.number_by_word.get(token, math.inf)
+        for (before, _, _), (token, is_value, _), (_, is_next_value, is_next_subject) in around
+        if is_value and token != name and not before.isdecimal() and (is_next_value or not is_next_subject)
     ]
     return _FactParts(
+        said,
         changes > 0,
         hints > 0,
-        is_negated(text, language),
+        patterns.negation.search(text.casefold()) is not None,
         _build_subject(plain, patterns, words) | _find_synonyms(said, patterns) | ({name} if name else set())
         or frozenset(patterns.value.sub(" ", plain).split()),
         values,
-        frozenset([hour for hour in hours if hour is not None and hour <= _MAX_HOUR]),
+        frozenset([int(hour) for hour in hours if hour <= _MAX_HOUR]),
         name,
         _parse_state(text, plain, patterns, words),
     )
@@ -218,34 +218,29 @@ def _parse_state(text: str, plain: str, patterns: _UpdatePatterns, words: Words)
         return _StateParts()
     before, after = plain[: found.start()].split(), plain[found.end() :].split()
     head, predicate = [_build_subject(" ".join(each), patterns, words) for each in (before, after)]
-    is_place = bool(after) and not _has_subject(after[0], words)
-    has_capital = any(each[:1].isupper() and clean_text(each) in after for each in text.split())
+    is_place = bool(after) and after[0] in patterns.stop_words
+    capitalized = {each.strip(".,").casefold() for each in text.split() if each[0].isupper()}
     return _StateParts(
         head,
         predicate,
-        begins_with_name=bool(before) and _has_subject(before[0], words),
+        begins_with_name=bool(before) and before[0] not in patterns.stop_words,
         has_one_value=found.lastindex is not None,
         is_place=is_place,
-        is_name=not is_place and has_capital and len(predicate) > 1,
+        is_name=not is_place and not capitalized.isdisjoint(after) and len(predicate) > 1,
     )
 
 
 def _find_name(tokens: Sequence[tuple[str, bool, bool]]) -> str:
-    """Return the number after the first noun, if more words follow ("bus 12 leaves"), else an empty text."""
-    first = next((place for place, (_, _, is_subject) in enumerate(tokens) if is_subject), len(tokens))
-    if first + 2 >= len(tokens) or tokens[first][1] or tokens[first + 2][1]:
+    """Return the number of the first noun, if more words follow ("bus 12 leaves"), else an empty text."""
+    first = [is_subject for _, _, is_subject in [*tokens, ("", False, True)]].index(True)
+    rest = [*tokens[first:], *[("", True, False)] * 4]
+    if not rest[0][1]:
+        # "Tom's class 3"
+        rest = rest[3:] if rest[1][0] == "s" else rest[1:]
+    elif not any(map(str.isdecimal, rest[0][0])):
         return ""
-    number, is_value, _ = tokens[first + 1]
-    return number if is_value else ""
-
-
-def _has_subject(token: str, words: Words) -> bool:
-    found = words.search_terms(token)
-    return bool(found.words or found.word_beginnings)
-
-
-def _parse_number(value: str, patterns: _UpdatePatterns) -> int | None:
-    return int(value) if value.isdecimal() else patterns.number_by_word.get(value)
+    number, is_value, _ = rest[0]
+    return number if is_value and not rest[1][1] else ""
 
 
 def _is_part_of_day(value: str, patterns: _UpdatePatterns) -> bool:
@@ -287,4 +282,6 @@ def _load_patterns(language: str) -> _UpdatePatterns:
         weekday,
         month,
         {word: number for number, alternatives in numbers for word in alternatives.split("|")},
+        compile_words(load_language(language).get("negations", "")),
+        get_stop_words((language, "en")),
     )
