@@ -166,7 +166,8 @@ def remember_fact(memory: Memory, speaker: Speaker, fact: StatedFact, replaces: 
         if len(named) == 1 and shares_subject(text, named[0].text, speaker.language, speaker.build_words(), said):
             return _store_fact(memory, speaker, _assign_to(fact, owner), named[0])
     words = speaker.build_words()
-    update = find_update(text, _find_similar_facts(memory, speaker, fact, words), speaker.language, words)
+    found = _find_similar_facts(memory, speaker, fact, words)
+    update = find_update(text, found, speaker.language, words) if found else None
     if update is None or update.is_sure:
         return _store_fact(memory, speaker, fact, update.fact if update else None)
     reply = _store_fact(memory, speaker, fact, None)

@@ -52,6 +52,8 @@ class _UpdatePatterns:
     synonyms: tuple[re.Pattern[str], ...]
     weekday: re.Pattern[str]
     month: re.Pattern[str]
+    # Values that are no numbers.
+    part_of_day: re.Pattern[str]
     number_by_word: Mapping[str, int]
     negation: re.Pattern[str]
     stop_words: frozenset[str]
@@ -177,9 +179,9 @@ def _may_both_happen(new: _FactParts, old: _FactParts, patterns: _UpdatePatterns
     mine, theirs = {*new.values} - {*old.values}, {*old.values} - {*new.values}
     if any(map(patterns.weekday.match, mine | theirs)) or any(map(patterns.month.match, (*new.values, *old.values))):
         return False
-    is_part_of_day = [any(_is_part_of_day(each, patterns) for each in values) for values in (mine, theirs)]
+    parts_of_day = [patterns.part_of_day.search(" ".join(values)) for values in (mine, theirs)]
     gaps = [abs(hour - other) for hour in new.hours - old.hours for other in old.hours - new.hours]
-    return all(is_part_of_day) or (bool(gaps) and min(gaps) >= _MIN_HOURS_APART)
+    return all(parts_of_day) or (bool(gaps) and min(gaps) >= _MIN_HOURS_APART)
 
 
 def _parse_fact(text: str, patterns: _UpdatePatterns, words: Words) -> _FactParts:
@@ -243,10 +245,6 @@ def _find_name(tokens: Sequence[tuple[str, bool, bool]]) -> str:
     return number if is_value and not rest[1][1] else ""
 
 
-def _is_part_of_day(value: str, patterns: _UpdatePatterns) -> bool:
-    return value not in patterns.number_by_word and not any(map(str.isdecimal, value))
-
-
 def _build_subject(plain: str, patterns: _UpdatePatterns, words: Words) -> frozenset[str]:
     for pattern in (patterns.value, *patterns.synonyms):
         plain = pattern.sub(" ", plain)
@@ -268,6 +266,7 @@ def _load_patterns(language: str) -> _UpdatePatterns:
         re.compile("|".join(past.get(name, "").split()) or "(?!)") for name in ("weekday_names", "month_names")
     ]
     numbers = enumerate(past.get("numbers", "").split(), 1)
+    number_by_word = {word: number for number, alternatives in numbers for word in alternatives.split("|")}
 
     def compile_words(pattern: str) -> re.Pattern[str]:
         return re.compile(f"{edge}(?:{pattern or '(?!)'}){edge}")
@@ -281,7 +280,8 @@ def _load_patterns(language: str) -> _UpdatePatterns:
         tuple([compile_words("|".join(each.split())) for each in data.get("same", ())]),
         weekday,
         month,
-        {word: number for number, alternatives in numbers for word in alternatives.split("|")},
+        compile_words("|".join([each for each in values if each not in number_by_word])),
+        number_by_word,
         compile_words(load_language(language).get("negations", "")),
         get_stop_words((language, "en")),
     )
