@@ -25,6 +25,7 @@ from .records import (
     Summary as Summary,
     Tombstone as Tombstone,
 )
+from .rows import FactStatement as FactStatement
 from .search import MemoryListQuery as MemoryListQuery, RecallQuery as RecallQuery
 from .words import (
     MAX_FACT_CHARS as MAX_FACT_CHARS,

@@ -24,6 +24,7 @@ _TEXT_SQL_BY_KIND: dict[MemoryKind, str] = {"turn": "said || char(10) || answer"
 _FACT_IDS_CONDITION, _TURN_IDS_CONDITION, _SUMMARY_IDS_CONDITION = (
     _IN_LIST_CONDITION.format("id", each) for each in (":fact_ids", ":turn_ids", ":summary_ids")
 )
+_SELECT_SUGGESTIONS = f"SELECT id FROM fact WHERE {_IN_LIST_CONDITION.format('turn', ':turn_ids')}"
 _STATED_FACT_CONDITION = _IN_LIST_CONDITION.format("fact", ":fact_ids")
 
 _SELECT_REPLACED_FACTS = f"""
@@ -271,6 +272,7 @@ def _select_rows(
     def select_linked(query: str, kind: MemoryKind) -> set[int]:
         return set(select_ids(connection, query, {f"{kind}_ids": json.dumps([*rows[kind]])}))
 
+    rows["fact"] |= select_linked(_SELECT_SUGGESTIONS, "turn")
     rows["fact"] = select_linked(_SELECT_REPLACED_FACTS, "fact")
     own = {kind: set(rows[kind]) for kind in _TEXT_SQL_BY_KIND}
     rows["summary"] |= select_linked(_SELECT_COVERING_SUMMARIES, "fact")
@@ -280,6 +282,7 @@ def _select_rows(
             rows[kind] |= repeating
             own[kind] |= repeating if is_owned else set()
     rows["summary"] |= select_linked(_SELECT_SUMMARIZING_SUMMARIES, "turn")
+    rows["fact"] |= select_linked(_SELECT_SUGGESTIONS, "turn")
     return rows, own
 
 

@@ -64,10 +64,11 @@ _SCHEMA_SCRIPT = f"""
     CREATE TABLE IF NOT EXISTS fact (
         id INTEGER PRIMARY KEY AUTOINCREMENT, origin INTEGER, at REAL NOT NULL, person TEXT,
         private INTEGER NOT NULL, text TEXT NOT NULL, spoken TEXT NOT NULL, source TEXT NOT NULL, quote TEXT NOT NULL,
-        search_words TEXT, confirmed REAL NOT NULL, told INTEGER NOT NULL, replaced_by INTEGER,
+        search_words TEXT, confirmed REAL NOT NULL, told INTEGER NOT NULL, replaced_by INTEGER, turn INTEGER,
         sum INTEGER AS ({_build_checksum_sql("fact")}) STORED
     );
     CREATE INDEX IF NOT EXISTS fact_replaced ON fact (replaced_by) WHERE replaced_by IS NOT NULL;
+    CREATE INDEX IF NOT EXISTS fact_turn ON fact (turn) WHERE turn IS NOT NULL;
     CREATE TABLE IF NOT EXISTS telling (fact INTEGER NOT NULL, at REAL NOT NULL, person TEXT, conversation TEXT);
     CREATE INDEX IF NOT EXISTS telling_fact ON telling (fact);
     CREATE TABLE IF NOT EXISTS turn (
@@ -76,6 +77,9 @@ _SCHEMA_SCRIPT = f"""
         said TEXT NOT NULL, answer TEXT NOT NULL, sum INTEGER AS ({_build_checksum_sql("turn")}) STORED
     );
     CREATE INDEX IF NOT EXISTS turn_place ON turn (conversation, place);
+    CREATE TABLE IF NOT EXISTS unread (turn INTEGER PRIMARY KEY, language TEXT NOT NULL);
+    CREATE TRIGGER IF NOT EXISTS turn_deleted AFTER DELETE ON turn
+    BEGIN DELETE FROM unread WHERE turn = OLD.id; END;
     CREATE TABLE IF NOT EXISTS summary (
         id INTEGER PRIMARY KEY AUTOINCREMENT, origin INTEGER, at REAL NOT NULL, since REAL NOT NULL,
         conversation TEXT NOT NULL, person TEXT, agent TEXT, text TEXT NOT NULL,
@@ -173,7 +177,8 @@ def delete_rows(
 ) -> None:
     """Delete rows, and record their ids and original ids as tombstones, so that no import restores them.
 
-    `is_requested` is True if a person requested this: then no copy of a conversation restores them either.
+    The suggestions that stand on a turn go with it. `is_requested` is True if a person requested this: then no copy of
+    a conversation restores them either.
     """
     # after a large deletion, rebuilding the index is faster than removing each row from it
     anew = len(rows) > _REBUILD and len(rows) * 4 > connection.execute(f"SELECT count(*) FROM {kind}").fetchone()[0]
@@ -190,6 +195,8 @@ def delete_rows(
             (kind, row, is_requested),
         )
         connection.execute(f"DELETE FROM {kind} WHERE id = ?", (row,))
+        if kind == "turn" and (suggested := select_ids(connection, "SELECT id FROM fact WHERE turn = ?", (row,))):
+            delete_rows(connection, words, "fact", suggested, is_requested=is_requested)
     while anew and index_pending(connection, words, _REINDEX_BATCH_SIZE):
         pass
 

@@ -49,6 +49,7 @@ from .rows import (
     store_summary,
 )
 from .search import MemoryListQuery, RecallQuery, search_memories, select_newest, select_relevant
+from .suggestions import confirm_suggestion, delete_suggestion, store_suggestion, take_ended_turns
 from .transfer import export_rows, export_tombstones, load_lines
 from .words import Words
 
@@ -199,6 +200,28 @@ class Memory:
             for row, search_words in search_words_by_fact.items():
                 set_search_words(connection, self._words, row, search_words)
 
+    def take_ended_turns(self, agent: str, before: float) -> dict[int, PastTurn]:
+        """Return the unread turns of one person in an ended conversation, which then count as read."""
+        with self.database.write_transaction() as connection:
+            return take_ended_turns(connection, agent, before)
+
+    def add_suggestion(self, fact: FactStatement, conversation: str) -> None:
+        """Store what a person mentioned in a turn of a conversation. See `store_suggestion`."""
+        with self._change_facts() as connection:
+            store_suggestion(connection, self._words, fact, conversation)
+
+    def confirm_suggestion(self, row: int, person: str, *, for_all: bool, replaces: int | None = None) -> int | None:
+        """Make a person's suggestion a fact, and return its id, or None if it is gone. See `confirm_suggestion`."""
+        with self._change_facts() as connection:
+            return confirm_suggestion(
+                connection, self._words, row, person, for_all=for_all, replaces=replaces, now=time.time()
+            )
+
+    def delete_suggestion(self, row: int, person: str) -> bool:
+        """Delete a person's suggestion, and nothing that was said. Return whether there was one."""
+        with self._change_facts() as connection:
+            return delete_suggestion(connection, self._words, row, person)
+
     def list_newest(self, query: MemoryListQuery) -> list[RecallHit]:
         """Return the listed memories, newest first."""
         with self.database.read_transaction() as connection:
@@ -270,7 +293,7 @@ class Memory:
 
         Deleted rows that could not be erased before are erased as well, also those of other rooms.
         """
-        with self.database.write_transaction() as connection:
+        with self._change_facts() as connection:
             expired = select_expired_rows(connection, before, others)
             delete_forgotten_rows(connection, self._words, expired)
             unerased = has_unerased_rows(connection)

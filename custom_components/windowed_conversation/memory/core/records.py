@@ -22,6 +22,8 @@ class PastTurn:
     person: str | None = None
     device: str | None = None
     tools: tuple[str, ...] = ()
+    # The language of a turn that is read once its conversation has ended, or None if it is not read.
+    unread_language: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,8 @@ class Fact:
     tellings: int
     # Other words by which it is found, or None if nobody has written any yet. They are never shown.
     search_words: str | None = None
+    # The turn in which its owner mentioned it, or None once they confirmed it. Only a suggestion has one.
+    turn: int | None = None
 
 
 class FactTelling(NamedTuple):
@@ -112,6 +116,8 @@ class RecallHit:
     place: int = 0
     # The search words of a fact, which are never shown.
     search_words: str = ""
+    # Whether a fact was only mentioned, and its owner has not confirmed it.
+    is_suggestion: bool = False
 
 
 @dataclass(frozen=True, slots=True)

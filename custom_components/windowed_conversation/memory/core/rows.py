@@ -48,11 +48,15 @@ class FactStatement:
     tellings: int = 1
     # Other words by which somebody may ask for it, or None if nobody has written any yet.
     search_words: str | None = None
+    # The turn in which its owner mentioned it. None for a fact that somebody told or confirmed.
+    turn: int | None = None
 
     def __post_init__(self) -> None:
-        """Raise ValueError for a private fact without an owner, which nobody could see."""
+        """Raise ValueError for a private fact without an owner, which nobody could see, and a public suggestion."""
         if self.private and self.person is None:
             raise ValueError("A private fact is a person's")
+        if self.turn is not None and not self.private:
+            raise ValueError("A suggestion is private")
 
 
 def store_fact(
@@ -75,13 +79,18 @@ def store_fact(
         row = insert_record(connection, words, fact)
     else:
         connection.execute(
-            "UPDATE fact SET confirmed = max(confirmed, ?), told = told + 1, private = private OR ? WHERE id = ?",
-            (validate_timestamp(fact.confirmed), fact.private, row),
+            "UPDATE fact SET confirmed = max(confirmed, ?), told = told + 1, private = private OR ?, turn = ? "
+            "WHERE id = ?",
+            (validate_timestamp(fact.confirmed), fact.private, fact.turn, row),
         )
         if fact.search_words:
             set_search_words(connection, words, row, fact.search_words)
     if replaces not in {None, row}:
         mark_fact_replaced(connection, words, replaces, row)
+    if fact.turn is None:
+        mentioned = "SELECT id FROM fact WHERE turn IS NOT NULL AND person IS ? AND spoken = ?"
+        spoken = clean_text(clean_fact(fact.text))
+        index.delete_rows(connection, words, "fact", index.select_ids(connection, mentioned, (teller, spoken)))
     connection.execute(
         "INSERT INTO telling VALUES (?, ?, ?, ?)",
         (row, validate_timestamp(fact.confirmed), validate_id(teller or fact.person), validate_id(conversation)),
@@ -132,7 +141,7 @@ def select_facts(connection: sqlite3.Connection) -> tuple[Fact, ...]:
     """Return the current facts of everybody: first the home's, each newest first."""
     rows = connection.execute(
         """
-        SELECT id, text, at, person, private, source, quote, confirmed, told, search_words FROM fact
+        SELECT id, text, at, person, private, source, quote, confirmed, told, search_words, turn FROM fact
         WHERE replaced_by IS NULL ORDER BY person IS NOT NULL, at DESC, id DESC
         """
     )
@@ -214,6 +223,8 @@ def insert_record(
     stored = connection.execute(f"INSERT INTO {kind} ({', '.join(values)}) VALUES ({places})", values).lastrowid
     assert stored is not None
     index.index_row(connection, words, kind, stored)
+    if isinstance(record, PastTurn) and record.unread_language:
+        connection.execute("INSERT INTO unread VALUES (?, ?)", (stored, record.unread_language))
     if kind in MAX_ROWS_BY_KIND and stored % _ROWS_PER_LIMIT_CHECK == 0:
         index.delete_oldest(connection, words, kind, MAX_ROWS_BY_KIND[kind])
     return stored
@@ -235,6 +246,7 @@ def build_row(record: FactStatement | PastTurn | PastSummary) -> tuple[MemoryKin
                 "search_words": record.search_words and _clean_search_words(record.search_words),
                 "confirmed": validate_timestamp(record.confirmed),
                 "told": record.tellings,
+                "turn": record.turn,
             }
         case PastTurn():
             if not (join_lines(record.said, MAX_USER_TEXT_CHARS) or join_lines(record.answer, MAX_ANSWER_CHARS)):
@@ -323,10 +335,15 @@ def _find_current_fact(connection: sqlite3.Connection, person: str | None, row: 
 
 
 def _make_room_for_fact(connection: sqlite3.Connection, words: Words) -> None:
-    """Delete the oldest outdated fact if the limit of facts is reached. Raises `MemoryFull` if there is none."""
+    """Delete the oldest outdated fact if the limit of facts is reached, or else the oldest suggestion.
+
+    Raises `MemoryFull` if there is none of either.
+    """
     if connection.execute("SELECT count(*) FROM fact").fetchone()[0] < MAX_FACTS:
         return
-    outdated = "SELECT id FROM fact WHERE replaced_by IS NOT NULL ORDER BY id LIMIT 1"
+    outdated = """
+        SELECT id FROM fact WHERE replaced_by IS NOT NULL OR turn IS NOT NULL ORDER BY replaced_by IS NULL, id LIMIT 1
+    """
     oldest = connection.execute(outdated).fetchone()
     if oldest is None:
         raise MemoryFull("There are as many facts as memory can have")

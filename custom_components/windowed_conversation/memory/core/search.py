@@ -68,7 +68,7 @@ _LISTED_COLUMNS_BY_KIND: dict[MemoryKind, str] = {
     """,
 }
 _SELECT_LISTED = """
-    SELECT kind, id, text, at, person, conversation, private, tools FROM ({rows})
+    SELECT kind, id, text, at, person, conversation, private, tools, is_suggestion FROM ({rows})
     ORDER BY at DESC, kind, id DESC LIMIT :limit
 """
 
@@ -129,7 +129,7 @@ _SELECT_WITH_NEIGHBORS = f"""
     ORDER BY found.score DESC, found.id DESC
 """
 _QUERIES: dict[MemoryKind, str] = {
-    "fact": _found_by_itself("fact", "NULL, private, NULL, 0, coalesce(search_words, '')"),
+    "fact": _found_by_itself("fact", "NULL, private, NULL, 0, coalesce(search_words, ''), turn IS NOT NULL"),
     "summary": _found_by_itself("summary", "conversation, person IS NOT NULL, NULL, 0, ''"),
     "turn": _SELECT_WITH_NEIGHBORS,
 }
@@ -420,15 +420,25 @@ def select_newest(connection: sqlite3.Connection, query: MemoryListQuery) -> lis
     )
     return [
         RecallHit(
-            kind, row, text.strip("\n"), at, owner, 0.0, conversation, bool(private), "", tuple((tools or "").split())
+            kind,
+            row,
+            text.strip("\n"),
+            at,
+            owner,
+            0.0,
+            conversation,
+            bool(private),
+            tool_names=tuple((tools or "").split()),
+            is_suggestion=bool(is_suggestion),
         )
-        for kind, row, text, at, owner, conversation, private, tools in found
+        for kind, row, text, at, owner, conversation, private, tools, is_suggestion in found
     ]
 
 
 def _build_list_query(kind: MemoryKind, ids: object | None) -> str:
     named = "" if ids is None else f" AND id IN (SELECT value FROM json_each(:{kind}_ids))"
+    suggested = "turn IS NOT NULL" if kind == "fact" else "FALSE"
     return f"""
-        SELECT '{kind}' AS kind, id, at, person, {_LISTED_COLUMNS_BY_KIND[kind]}
+        SELECT '{kind}' AS kind, id, at, person, {suggested} AS is_suggestion, {_LISTED_COLUMNS_BY_KIND[kind]}
         at BETWEEN :since AND :until AND {build_visibility_condition(kind, kind)}{named}
     """

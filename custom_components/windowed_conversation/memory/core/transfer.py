@@ -28,7 +28,7 @@ _FIELD_KEYS = {"tellings": "told"}
 _TYPE_BY_KIND: dict[MemoryKind, type[_MemoryRecord]] = {"fact": FactStatement, "turn": PastTurn, "summary": PastSummary}
 
 _EXPORTED_COLUMNS_BY_KIND: dict[MemoryKind, str] = {
-    "fact": "person, private, text, source, quote, search_words, confirmed, told, replaced_by",
+    "fact": "person, private, text, source, quote, search_words, confirmed, told, replaced_by, turn",
     "turn": "conversation, person, agent, device, tools, said, answer",
     "summary": "since, conversation, person, agent, text",
 }
@@ -91,8 +91,9 @@ class _LineLoader:
     def __init__(self, connection: sqlite3.Connection, words: Words) -> None:
         self._connection = connection
         self._splitter = words
-        self._id_by_exported_id: dict[int, int] = {}
+        self._id_by_exported_id: dict[tuple[MemoryKind, int], int] = {}
         self._replaced_facts: list[tuple[int, int]] = []
+        self._suggestions: list[tuple[int, int]] = []
         self.added_count = self.duplicate_count = self.refused_count = 0
 
     def load_line(self, fields: dict[str, Any]) -> None:
@@ -107,7 +108,7 @@ class _LineLoader:
             return
         kind, row = _parse_kind(fields, "kind"), _read_field(fields, "id", int)
         record_type = _TYPE_BY_KIND[kind]
-        columns = dataclasses.fields(record_type)
+        columns = [each for each in dataclasses.fields(record_type) if each.name != "unread_language"]
         record = record_type(
             **{each.name: _read_field(fields, _FIELD_KEYS.get(each.name, each.name), each.type) for each in columns}
         )
@@ -120,18 +121,24 @@ class _LineLoader:
             new, origin = (None, row) if self._is_id_used(kind, row) else (row, None)
             stored = insert_record(self._connection, self._splitter, record, new, origin)
             self.added_count += 1
+            if isinstance(record, FactStatement) and record.turn is not None:
+                self._suggestions.append((stored, record.turn))
         else:
             self.duplicate_count += 1
-        if kind == "fact":
-            self._id_by_exported_id[row] = stored
+        self._id_by_exported_id[kind, row] = stored
         if by is not None:
             self._replaced_facts.append((stored, by))
 
     def finish(self) -> None:
-        """Close the outdated facts, whose replacements may follow on later lines."""
+        """Close the outdated facts, and find the turns of suggestions: both may follow on later lines."""
         for row, by in self._replaced_facts:
             if self._has_row("fact WHERE replaced_by IS NULL AND id = ?", row):
-                mark_fact_replaced(self._connection, self._splitter, row, self._id_by_exported_id.get(by, 0))
+                mark_fact_replaced(self._connection, self._splitter, row, self._id_by_exported_id.get(("fact", by), 0))
+        for row, turn in self._suggestions:
+            # without its turn, a suggestion would never go
+            if (stored := self._id_by_exported_id.get(("turn", turn))) is None:
+                index.delete_rows(self._connection, self._splitter, "fact", [row])
+            self._connection.execute("UPDATE fact SET turn = ? WHERE id = ?", (stored, row))
 
     def _is_id_used(self, kind: MemoryKind, row: int) -> bool:
         return self._has_row(f"{kind} WHERE id = ?", row) or self._has_row(

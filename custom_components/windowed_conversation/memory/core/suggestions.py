@@ -1,0 +1,85 @@
+"""Suggestions, which are facts that a person only mentioned, and the turns that are still to be read for them."""
+
+from dataclasses import replace
+import sqlite3
+
+from .index import delete_rows, select_ids
+from .records import PastTurn
+from .rows import FactStatement, find_equal_fact, mark_fact_replaced, store_fact
+from .words import Words, clean_fact, clean_text
+
+_UNREAD_TURNS = "unread JOIN turn ON turn.id = unread.turn"
+_OWN_SUGGESTION = "fact WHERE id = ? AND person = ? AND turn IS NOT NULL AND replaced_by IS NULL"
+
+
+def take_ended_turns(connection: sqlite3.Connection, agent: str, before: float) -> dict[int, PastTurn]:
+    """Return the unread turns of one person in a conversation whose last turn was before a time, by id, oldest first.
+
+    They do not count as unread any more. A conversation of a single turn waits for another one. Returns nothing if no
+    conversation has ended.
+    """
+    found = connection.execute(
+        f"SELECT agent, conversation, person FROM {_UNREAD_TURNS} WHERE agent = ? GROUP BY conversation, person "
+        "HAVING count(*) > 1 AND max(at) < ? ORDER BY max(at) LIMIT 1",
+        (agent, before),
+    ).fetchone()
+    if found is None:
+        return {}
+    rows = connection.execute(
+        f"SELECT turn.id, language, conversation, at, said, answer, agent, person, device FROM {_UNREAD_TURNS} "
+        "WHERE agent = ? AND conversation = ? AND person IS ? ORDER BY at, turn.id",
+        found,
+    ).fetchall()
+    connection.executemany("DELETE FROM unread WHERE turn = ?", [row[:1] for row in rows])
+    return {row: replace(PastTurn(*values), unread_language=language) for row, language, *values in rows}
+
+
+def store_suggestion(connection: sqlite3.Connection, words: Words, fact: FactStatement, conversation: str) -> None:
+    """Store a suggestion, unless its turn was forgotten, or its owner knows the fact from what was told."""
+    known = connection.execute(
+        "SELECT 1 FROM fact WHERE spoken = ?1 AND replaced_by IS NULL AND turn IS NULL AND coalesce(person, ?2) = ?2",
+        (clean_text(clean_fact(fact.text)), fact.person),
+    ).fetchone()
+    if known is None and connection.execute("SELECT 1 FROM turn WHERE id = ?", (fact.turn,)).fetchone():
+        store_fact(connection, words, fact, None, conversation=conversation)
+
+
+def confirm_suggestion(
+    connection: sqlite3.Connection,
+    words: Words,
+    row: int,
+    person: str,
+    *,
+    for_all: bool,
+    replaces: int | None,
+    now: float,
+) -> int | None:
+    """Turn a person's suggestion into a private fact, or into one of the home. Return its id, or None if it is gone.
+
+    `replaces` is the id of the fact of the same owner that it corrects.
+    """
+    found = connection.execute(f"SELECT text, quote, at, search_words FROM {_OWN_SUGGESTION}", (row, person)).fetchone()
+    if found is None:
+        return None
+    text, quote, at, search_words = found
+    owner = None if for_all else person
+    fact = FactStatement(text, owner, not for_all, "learned", quote, at=at, confirmed=now, search_words=search_words)
+    if (known := find_equal_fact(connection, fact)) not in {None, row}:
+        # the same words were told to everybody
+        delete_rows(connection, words, "fact", [row])
+        row = known or row
+    else:
+        connection.execute(
+            "UPDATE fact SET person = ?, private = ?, turn = NULL, confirmed = ? WHERE id = ?",
+            (owner, not for_all, now, row),
+        )
+    if replaces not in {None, row}:
+        mark_fact_replaced(connection, words, replaces, row)
+    return row
+
+
+def delete_suggestion(connection: sqlite3.Connection, words: Words, row: int, person: str) -> bool:
+    """Delete a person's suggestion, and nothing that was said. Return whether there was one."""
+    found = select_ids(connection, f"SELECT id FROM {_OWN_SUGGESTION}", (row, person))
+    delete_rows(connection, words, "fact", found, is_requested=True)
+    return bool(found)
