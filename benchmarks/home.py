@@ -175,7 +175,7 @@ async def _add_own_agent(client: Client, url: str) -> Account:
 async def _take_all_days(client: Client, bench: DayRunner, core: Contender, ours: Account) -> Mapping[str, DayBill]:
     bills = {"core's agent": await bench.take_day(core)}
     for name, has_states in (("ours, states off", False), ("ours, states on", True)):
-        await change_agent(client, ours, {"routing": "model_only", "states": has_states, "memory": False})
+        await change_agent(client, ours, {"routing": "model_only", "states": has_states, "memory": "off"})
         await bench.wait_for_reload()
         bills[name] = await bench.take_day(Contender(ours.agent_id, ours.subentry_id))
     for name, is_bright in (("ours, second day", False), ("ours, bright day", True)):

@@ -80,7 +80,7 @@ async def _run_benchmark(without: ModelServer, having: ModelServer, folder: str)
 
 async def _add_agent(client: Client, server: ModelServer, name: str, *, has_states: bool) -> Contender:
     account = await add_account(client, ModelAccess(url=server.url, model="scripted"), name)
-    await change_agent(client, account, {"routing": "model_only", "states": has_states, "memory": False})
+    await change_agent(client, account, {"routing": "model_only", "states": has_states, "memory": "off"})
     await asyncio.sleep(_RELOAD_SECONDS)
     return Contender(account.agent_id, account.subentry_id)
 

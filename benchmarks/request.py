@@ -37,7 +37,7 @@ HOME_SIZES = (20, 60, 200, 600)
 
 _MODEL_NAME = "gpt-4o-mini"
 _API_KEY = "scripted-key"
-_EVERYTHING = {"routing": "model_only", "states": True, "memory": True}
+_EVERYTHING = {"routing": "model_only", "states": True, "memory": "on"}
 _TOLD_FACTS = ("remember that the bins go out on Thursdays", "remember that the router is in the cellar")
 # Maximum tokens relative to core's, by the size of the home: of the first request, and of all requests of a day.
 _MAX_FIRST_SHARES = {20: 0.95, 200: 0.70}

@@ -163,7 +163,8 @@ async def _run_demo(arguments: argparse.Namespace) -> int:
     home_assistant = HomeAssistantProcess(arguments.state / _HOME_FOLDER_NAME, arguments.port)
     require_free_port(arguments.port, "--port")
     async with _start_model(arguments) as found:
-        model = replace(found, has_memory=not arguments.no_memory)
+        # the requests of the scripted model cost nothing
+        model = replace(found, has_memory=not arguments.no_memory, learns=found.is_scripted)
         while True:
             _print_progress("starting Home Assistant")
             async with home_assistant, PersonClients(home_assistant) as people:

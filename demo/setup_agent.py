@@ -40,6 +40,8 @@ class ModelAccess:
     # Whether this is the scripted model.
     is_scripted: bool = False
     has_memory: bool = True
+    # Whether the agent makes suggestions from conversations.
+    learns: bool = False
     # The level of the record of turns, or None for the default.
     record_level: str | None = None
 
@@ -206,7 +208,9 @@ def _build_agent_changes(model: ModelAccess) -> Json:
     if model.turn_timeout:
         changes["turn_timeout"] = model.turn_timeout
     if not model.has_memory:
-        changes["memory"] = False
+        changes["memory"] = "off"
+    elif model.learns:
+        changes["memory"] = "suggestions"
     if model.record_level is not None:
         changes["record"] = model.record_level
     return changes

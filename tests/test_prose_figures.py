@@ -51,13 +51,15 @@ COUNTS = [pytest.param(count, id=f"{page.name}: {count.number}") for page in PAG
 
 
 def read_switches(schema: dict[Any, Any], texts: dict[str, Any]) -> dict[str, str]:
-    """Return "on" or "off", the default of each switch in a form, by its label."""
+    """Return "on" or "off", the default of each switch in a form and of each choice with these values, by its label."""
     switches: dict[str, str] = {}
     for marker, field in schema.items():
         if isinstance(field, form_section):
             switches |= read_switches(field.schema.schema, texts["sections"][str(marker)])
         elif isinstance(default := read_default(marker), bool):
             switches[texts["data"][str(marker)]] = OFF_OR_ON[default]
+        elif default in OFF_OR_ON:
+            switches[texts["data"][str(marker)]] = str(default)
     return switches
 
 

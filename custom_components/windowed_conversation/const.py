@@ -77,6 +77,15 @@ class Persistence(StrEnum):
     ALL = "all"
 
 
+class MemoryMode(StrEnum):
+    """The content of memory: nothing, facts and turns, or also summaries or suggestions from ended conversations."""
+
+    OFF = "off"
+    ON = "on"
+    SUMMARIES = "summaries"
+    SUGGESTIONS = "suggestions"
+
+
 class RecordLevel(StrEnum):
     """The content of a turn's record: nothing, statistics only, or also text that is deleted after some days."""
 

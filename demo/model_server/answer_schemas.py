@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 from .conversation import Answer, Conversation
+from .extraction import extract
 from .form_filling import fill_form
 from .refusal import Refusal, RefusedError
 from .wire import Prompt
@@ -78,7 +79,8 @@ def match_schema(answer: Answer, prompt: Prompt, shapes: tuple[str, ...]) -> Ans
     schema = prompt.schema_text if parameter is None else parameter
     if schema is None or answer.calls or _IGNORING in shapes:
         return answer
-    data = fill_form(schema, prompt.conversation)
+    extracted = extract(prompt.conversation)
+    data = fill_form(schema, prompt.conversation) if extracted is None else extracted
     if _MISTYPING in shapes and data:
         data = _spoil_type(data, prompt.conversation)
     text = json.dumps(data, ensure_ascii=False)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 import json
 from pathlib import Path
+import re
 
 import pytest
 
@@ -11,13 +12,22 @@ from custom_components.windowed_conversation.memory.bridge.answers import (
     RequestKind,
     are_sentences_loaded,
     match_request,
+    parse_decision,
     parse_yes_no,
 )
 from custom_components.windowed_conversation.memory.turn.speaker import UNDERSTOOD_LANGUAGES, load_language
+from custom_components.windowed_conversation.memory.turn.suggestions import Decision
+from tests.repository_files import PACKAGE
 
 from .ordinary_sentences import ordinary_sentences
 
 FOLDER = Path(__file__).parent
+TRANSLATIONS = PACKAGE / "translations"
+# What a sentence quotes, in the quotation marks of several languages.
+QUOTED = re.compile('["„“”«「] ?([^"„“”»」{}]+?) ?["”“»」]')
+PRIVATE = json.loads((FOLDER / "private_sentences.json").read_text("utf-8"))
+# These have no text besides the request.
+NAMED_ONLY = {RequestKind.LIST_FACTS, RequestKind.LIST_LEARNED, RequestKind.KEEP_PRIVATE}
 SENTENCES = json.loads((FOLDER / "memory_sentences.json").read_text("utf-8"))
 EVERYDAY = json.loads((FOLDER / "everyday_memory_sentences.json").read_text("utf-8"))
 # More sentences than the others have: at least 40 of each kind, under its name in brackets.
@@ -26,10 +36,13 @@ REQUESTS = {path.stem: path.read_text("utf-8") for path in (FOLDER / "requests")
 
 def requests() -> Iterator[tuple[str, str, MemoryRequest | None]]:
     for language, sentences in (*SENTENCES.items(), *EVERYDAY.items()):
-        for verb in (each for each in RequestKind if each is not RequestKind.LIST_FACTS):
+        for verb in (each for each in RequestKind if each not in NAMED_ONLY):
             captures = sentences.get(verb, {}).items()
             yield from ((language, said, MemoryRequest(verb, text)) for said, text in captures)
         yield from ((language, said, MemoryRequest(RequestKind.LIST_FACTS)) for said in sentences["known"])
+        yield from ((language, said, MemoryRequest(RequestKind.LIST_LEARNED)) for said in sentences.get("learned", ()))
+        private = PRIVATE.get(language, ()) if sentences is SENTENCES.get(language, EVERYDAY[language]) else ()
+        yield from ((language, said, MemoryRequest(RequestKind.KEEP_PRIVATE)) for said in private)
         yield from ((language, said, None) for said in sentences["nothing"])
 
 
@@ -152,3 +165,37 @@ def test_there_are_requests_of_each_kind(language: str) -> None:
     kinds = [kind for of, kind, _ in requests_by_kind() if of == language]
 
     assert kinds == ["remember", "known", "forget", "forget_everything", "correct", "hears"]
+
+
+def test_question_about_suggestions_offers_two_answers_that_are_understood(subtests: pytest.Subtests) -> None:
+    for language in sorted(UNDERSTOOD_LANGUAGES):
+        (path,) = [*TRANSLATIONS.glob(f"{language}.json"), *TRANSLATIONS.glob(f"{language}-Hans.json")]
+        question = json.loads(path.read_text("utf-8"))["common"]["memory_learned"]
+        offered = [found[1] for found in QUOTED.finditer(question)]
+        with subtests.test(language=language, question=question):
+            assert [parse_decision(each, language) for each in offered] == [Decision.SHARE, Decision.DISMISS]
+
+
+def test_yes_and_no_are_no_decision_about_suggestions(subtests: pytest.Subtests) -> None:
+    for language in sorted(UNDERSTOOD_LANGUAGES):
+        data = load_language(language)["memory"]
+        phrases = {name: set(data[name]) for name in ("keep", "share", "dismiss")}
+        with subtests.test(language=language):
+            assert not phrases["share"] & {*data["yes"], *data["no"]}
+            assert not phrases["keep"] & phrases["share"]
+            assert not phrases["keep"] & phrases["dismiss"]
+            assert not phrases["share"] & phrases["dismiss"]
+
+
+def test_decision_is_nothing_but_the_decision(subtests: pytest.Subtests) -> None:
+    rows = {
+        "please keep that": Decision.KEEP,
+        "For everybody, please!": Decision.SHARE,
+        "No, that's wrong.": Decision.DISMISS,
+        "keep that light on": None,
+        "that's wrong, it is on Tuesday": None,
+        "is that for everybody": None,
+    }
+    for said, decision in rows.items():
+        with subtests.test(said=said):
+            assert parse_decision(said, "en-GB") is decision

@@ -30,6 +30,7 @@ const FACT = {
 const HOME_FACT = { ...FACT, id: "fact:8", text: "The bins are blue", person: null, private: false, quote: "" };
 const DATA = {
   person: { id: "u1", name: "Anna" },
+  suggestions: [],
   facts: [FACT, HOME_FACT],
   home_facts_total: 1,
   devices: [],
@@ -163,3 +164,47 @@ test("an agent that keeps all says for how long", () => {
     "memory.keeps_texts|7",
   ]);
 });
+
+const SUGGESTION = {
+  id: "fact:9",
+  text: "Tom takes pills",
+  time: new Date().toISOString(),
+  quote: "but Tom takes pills",
+  replaces: "",
+};
+
+test("suggestions come first, those of the week before older ones", () => {
+  const older = { ...SUGGESTION, id: "fact:10", text: "The key is in the shed", time: "2020-01-30T10:00:00+00:00" };
+  const data = { ...DATA, suggestions: [SUGGESTION, older] };
+  const titles = findElements(view.render(makeContext(), { view: "memory" }, data), ({ tag }) => tag === "h2");
+  assert.deepEqual(titles.flatMap(collectText).slice(0, 3), [
+    "memory.learned_this_week",
+    "memory.learned_earlier",
+    "memory.title",
+  ]);
+});
+
+test("without suggestions, nothing says that there are none", () => {
+  const text = collectText(view.render(makeContext(), { view: "memory" }, DATA)).join(" ");
+  assert.doesNotMatch(text, /memory\.learned/);
+});
+
+test("a suggestion shows its quote, and what it would replace", () => {
+  const data = { ...DATA, suggestions: [{ ...SUGGESTION, replaces: "Tom takes vitamins" }] };
+  const text = collectText(view.render(makeContext(), { view: "memory" }, data));
+  assert.ok(text.includes("memory.quote|but Tom takes pills"));
+  assert.ok(text.includes("memory.would_replace|Tom takes vitamins"));
+});
+
+for (const [decision, label] of [
+  ["keep", "memory.for_me"],
+  ["share", "memory.for_everybody"],
+  ["dismiss", "memory.wrong"],
+]) {
+  test(`a suggestion is decided with a button: ${decision}`, async () => {
+    const context = makeContext({ decide_suggestion: {} });
+    const nodes = view.render(context, { view: "memory" }, { ...DATA, suggestions: [SUGGESTION] });
+    await findButton(nodes, `${label}: Tom takes pills`).props.onclick();
+    assert.deepEqual(context.calls, [["decide_suggestion", { fact: "fact:9", decision }]]);
+  });
+}

@@ -34,7 +34,7 @@ FRIDAY: dict[str, Any] = {
     CONF_ROUTING: "model_only",
     CONF_SCOPE: "device",
     CONF_CONTEXT_PLACEMENT: "system",
-    CONF_MEMORY: False,
+    CONF_MEMORY: "off",
     CONF_RECORD: "full",
     CONF_STATES: True,
     CONF_CAMERAS: False,

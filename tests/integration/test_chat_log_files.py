@@ -44,7 +44,7 @@ def ask(home: HomeAssistant, set_up: SetUpFn, model_server: ModelServer) -> AskF
 
     async def ask(model: str, *paths: Path, earlier: Path | None = None) -> dict[str, Any]:
         model_server.change(models=("scripted", "gpt-5.5"))
-        settings = {"model": model, CONF_ROUTING: "model_only", CONF_MEMORY: False}
+        settings = {"model": model, CONF_ROUTING: "model_only", CONF_MEMORY: "off"}
         await set_up(account=OPENAI_CHAT.account(model_server), **settings)
         model_server.script(words("Plums."))
         with (

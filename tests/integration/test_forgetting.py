@@ -318,9 +318,9 @@ async def test_import_of_a_conversation_of_which_nothing_may_stay_is_refused(
     assert raised.value.translation_key == "import_forgotten"
 
 
-@pytest.mark.parametrize("memory", [True, False])
+@pytest.mark.parametrize("memory", ["on", "off"])
 async def test_what_only_the_conversation_has_is_forgotten_by_words(
-    *, home: HomeAssistant, set_up: SetUpFn, say: SayFn, files: Callable[[], list[str]], memory: bool
+    *, home: HomeAssistant, set_up: SetUpFn, say: SayFn, files: Callable[[], list[str]], memory: str
 ) -> None:
     await set_up(**{CONF_MEMORY: memory})
     await say(f"my wifi password is {SECRET}", "mine")
@@ -331,9 +331,9 @@ async def test_what_only_the_conversation_has_is_forgotten_by_words(
     assert (files(), SECRET in await windows_of(home)) == ([], False)
 
 
-@pytest.mark.parametrize("memory", [True, False])
+@pytest.mark.parametrize("memory", ["on", "off"])
 async def test_exchange_of_forgetting_keeps_no_words_of_what_was_not_found(
-    *, home: HomeAssistant, set_up: SetUpFn, say: SayFn, files: Callable[[], list[str]], memory: bool
+    *, home: HomeAssistant, set_up: SetUpFn, say: SayFn, files: Callable[[], list[str]], memory: str
 ) -> None:
     await set_up(**{CONF_MEMORY: memory})
 

@@ -102,7 +102,7 @@ async def test_words_of_a_turn_that_memory_has_no_more_are_forgotten_in_conversa
 async def test_words_are_forgotten_in_the_conversations_of_an_agent_without_memory(
     *, home: HomeAssistant, set_up: SetUpFn, say: SayFn, disk: Disk, model_server: ModelServer, is_read: bool
 ) -> None:
-    entry = await set_up(**{CONF_MEMORY: False})
+    entry = await set_up(**{CONF_MEMORY: "off"})
     await say(f"by the way, {TOLD}", "mine")
     await ([restarted, unchanged][is_read])(home, entry)
 
@@ -217,7 +217,7 @@ async def test_person_who_was_removed_while_nothing_was_set_up_leaves_nothing_be
 async def test_conversations_of_a_person_without_any_memory_go_with_the_person(
     *, home: HomeAssistant, set_up: SetUpFn, say: SayFn, disk: Disk
 ) -> None:
-    entry = await set_up(**{CONF_MEMORY: False, CONF_RECORD: RecordLevel.OFF})
+    entry = await set_up(**{CONF_MEMORY: "off", CONF_RECORD: RecordLevel.OFF})
     anna = MockUser(name="Anna").add_to_hass(home)
     await say(f"consider that {TOLD}", "hers", context=Context(user_id=anna.id))
     await stop(home, entry)

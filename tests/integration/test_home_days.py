@@ -167,7 +167,7 @@ async def test_request_says_how_the_home_is_and_nothing_of_what_is_hidden(
 async def test_entity_that_is_hidden_in_the_middle_of_a_turn_is_in_no_later_result(
     home: HomeAssistant, set_up: SetUpFn, say: SayFn, model_server: ModelServer
 ) -> None:
-    await set_up(**{CONF_STATES: True, CONF_MEMORY: False})
+    await set_up(**{CONF_STATES: True, CONF_MEMORY: "off"})
 
     @callback
     def hide(_event: Any) -> None:

@@ -38,7 +38,7 @@ def set_up(set_up: SetUpFn) -> SetUpFn:
     """Return a function that sets up an agent that sends states to its model, which answers every sentence."""
 
     async def with_states(**more: Any) -> MockConfigEntry:
-        return await set_up(**{CONF_STATES: True, CONF_ROUTING: RoutingMode.MODEL_ONLY, CONF_MEMORY: False, **more})
+        return await set_up(**{CONF_STATES: True, CONF_ROUTING: RoutingMode.MODEL_ONLY, CONF_MEMORY: "off", **more})
 
     return with_states
 

@@ -73,7 +73,7 @@ class HomeTools:
 @pytest.fixture
 async def tools(home: HomeAssistant, set_up: SetUpFn, say_at_once: SayAtOnce, model_server: ModelServer) -> HomeTools:
     """Set up an agent with the home tools, and return an object that calls them."""
-    await set_up(**{CONF_STATES: True, CONF_MEMORY: False})
+    await set_up(**{CONF_STATES: True, CONF_MEMORY: "off"})
     return HomeTools(home, say_at_once, model_server)
 
 

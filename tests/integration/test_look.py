@@ -93,7 +93,7 @@ class House:
         """Set up an agent of this kind of account; keyword arguments change its settings."""
         self.server.change(models=("scripted", *MODELS.values(), "gpt-4"))
         model = MODELS.get(kind.name, "scripted")
-        settings = {"model": model, CONF_CAMERAS: True, CONF_ROUTING: "model_only", CONF_MEMORY: False}
+        settings = {"model": model, CONF_CAMERAS: True, CONF_ROUTING: "model_only", CONF_MEMORY: "off"}
         account, options = kind.account(self.server), {CONF_PERSISTENCE: "all"}
         await self._set_up(account=account, options=options, **settings | agent)
 

@@ -99,7 +99,7 @@ async def test_turn_that_is_local_or_has_no_answer_is_not_kept(
 
 
 async def test_agent_without_memory_and_record_keeps_nothing(set_up: SetUpFn, say: SayFn, disk: Disk) -> None:
-    await set_up(**{CONF_MEMORY: False, CONF_RECORD: RecordLevel.OFF})
+    await set_up(**{CONF_MEMORY: "off", CONF_RECORD: RecordLevel.OFF})
     await say("hello there")
 
     assert disk.said == []

@@ -195,6 +195,6 @@ async def test_what_is_left_in_memory_is_shown_without_an_agent_that_uses_it(
     home: HomeAssistant, set_up: SetUpFn, figure: Callable[[str], str]
 ) -> None:
     account: dict[str, Any] = {CONF_PROVIDER: PROVIDER_NONE}
-    await set_up(account=account, **{CONF_MEMORY: False})
+    await set_up(account=account, **{CONF_MEMORY: "off"})
 
     assert figure("memory_facts") == "0"

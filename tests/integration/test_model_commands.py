@@ -281,7 +281,7 @@ async def test_turn_that_is_not_recorded_is_absent(
 async def test_deleted_conversation_is_known_from_the_record_of_turns(
     home: HomeAssistant, set_up: SetUpFn, model_server: ModelServer, say: SayFn
 ) -> None:
-    await set_up(**{CONF_RECORD: RecordLevel.FULL, CONF_MEMORY: False})
+    await set_up(**{CONF_RECORD: RecordLevel.FULL, CONF_MEMORY: "off"})
     await command(model_server, say, "turn on the reading thing")
     await act(home, "delete_conversation")
 
@@ -363,7 +363,7 @@ async def people(home: HomeAssistant) -> list[Context]:
 async def test_commands_of_another_person_are_absent(
     *, home: HomeAssistant, row: Row, set_up: SetUpFn, model_server: ModelServer, say: SayFn, people: list[Context]
 ) -> None:
-    for memory, level, is_deleted in product((False, True), (RecordLevel.OFF, RecordLevel.FULL), (False, True)):
+    for memory, level, is_deleted in product(("off", "on"), (RecordLevel.OFF, RecordLevel.FULL), (False, True)):
         conversation_id = f"memory {memory}, record {level}, deleted {is_deleted}"
         async with row(conversation_id):
             await set_up(**{CONF_RECORD: level, CONF_MEMORY: memory})

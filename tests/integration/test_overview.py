@@ -351,7 +351,7 @@ async def test_request_has_the_overview_instead_of_the_list(
 async def test_change_of_an_entity_changes_the_prompt_once(
     home: HomeAssistant, set_up: SetUpFn, say: SayFn, model_server: ModelServer, kitchen: ar.AreaEntry
 ) -> None:
-    await set_up(**{CONF_ROUTING: "model_only", CONF_STATES: True, CONF_MEMORY: False})
+    await set_up(**{CONF_ROUTING: "model_only", CONF_STATES: True, CONF_MEMORY: "off"})
     for number in range(6):
         home.states.async_set("input_boolean.hall", "on" if number % 2 else "off", {"friendly_name": "hall light"})
         if number == 3:

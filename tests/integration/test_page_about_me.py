@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Coroutine
 from datetime import datetime
+import time
 from typing import Any
 
 from homeassistant.core import Context, HomeAssistant
@@ -17,6 +18,7 @@ from custom_components.windowed_conversation.const import (
     CONF_PERSISTENCE,
     CONF_RECORD,
 )
+from custom_components.windowed_conversation.memory.core import FactStatement, Memory, PastTurn
 from custom_components.windowed_conversation.page import about_me
 
 from .actions import act
@@ -215,7 +217,7 @@ async def test_retention_of_an_agent_with_default_settings_is_shown(
 async def test_retention_follows_the_options(
     set_up: SetUpFn, people: People, read: Read, *, days: int, level: str, texts_and_figures: tuple[int, int]
 ) -> None:
-    await set_up(options={CONF_MEMORY_DAYS: days, CONF_PERSISTENCE: "off"}, **{CONF_MEMORY: False, CONF_RECORD: level})
+    await set_up(options={CONF_MEMORY_DAYS: days, CONF_PERSISTENCE: "off"}, **{CONF_MEMORY: "off", CONF_RECORD: level})
 
     (kept,) = (await read(people.ada))["retention"]
 
@@ -226,7 +228,7 @@ async def test_retention_follows_the_options(
 async def test_facts_are_shown_though_memory_is_off_now(
     home: HomeAssistant, set_up: SetUpFn, people: People, read: Read
 ) -> None:
-    await set_up(**{CONF_MEMORY: False})
+    await set_up(**{CONF_MEMORY: "off"})
     await act(home, "remember", people.ada, text=TEA, person="person.ada")
 
     assert texts(await read(people.ada)) == [TEA]
@@ -362,3 +364,93 @@ async def test_fact_that_replaced_nothing_brings_nothing_back(home: HomeAssistan
         await bring_back(home, people.ada, bins["id"])
 
     assert (bins["replaced"], refused.value.translation_key) == ("", "unknown_fact")
+
+
+MENTIONED = "Tom takes antidepressants"
+
+
+async def mention(home: HomeAssistant, person: Context, text: str = MENTIONED) -> str:
+    """Store a turn of a person with a suggestion, and return the id of the suggestion."""
+
+    def store(memory: Memory) -> int:
+        at, owner = time.time(), person.user_id
+        turn = memory.add_turn(PastTurn("c1", at, f"but {text}", "I see.", "a1", owner))
+        statement = FactStatement(
+            text, owner, private=True, source="learned", quote=f"but {text}", at=at, confirmed=at, turn=turn
+        )
+        memory.add_suggestion(statement, "c1")
+        return next(fact.id for fact in memory.get_facts(owner) if fact.turn == turn)
+
+    return f"fact:{await memory_of(home).async_change(store)}"
+
+
+async def decide(home: HomeAssistant, person: Context, fact: str, decision: str) -> None:
+    """Decide about a suggestion as the page does."""
+    commands = [each for each in about_me.COMMANDS if each[0] == "decide_suggestion"]
+    await read_page(home, tuple(commands), person, fact=fact, decision=decision)
+
+
+@pytest.mark.usefixtures("entry")
+async def test_suggestion_stands_apart_from_the_facts(home: HomeAssistant, people: People, read: Read) -> None:
+    row = await mention(home, people.ada)
+
+    found = await read(people.ada)
+
+    (suggestion,) = found["suggestions"]
+    assert found["facts"] == []
+    assert (suggestion["id"], suggestion["text"], suggestion["quote"]) == (row, MENTIONED, f"but {MENTIONED}")
+    assert suggestion["replaces"] == ""
+
+
+@pytest.mark.usefixtures("entry")
+@pytest.mark.parametrize("caller", ["grace", "guest", "admin", "automation"])
+async def test_nobody_else_sees_or_decides_a_suggestion(
+    home: HomeAssistant, people: People, read: Read, caller: str
+) -> None:
+    row = await mention(home, people.ada)
+
+    assert (await read(getattr(people, caller)))["suggestions"] == []
+    for decision in ("keep", "share", "dismiss"):
+        with pytest.raises((ServiceValidationError, Unauthorized)):
+            await decide(home, getattr(people, caller), row, decision)
+
+    assert [each["id"] for each in (await read(people.ada))["suggestions"]] == [row]
+
+
+async def test_turn_sees_and_decides_no_suggestion(
+    home: HomeAssistant, entry: MockConfigEntry, get_agent, *, people: People, read: Read
+) -> None:
+    row = await mention(home, people.ada)
+
+    async with get_agent(entry).windows.begin_turn("everyone's"):
+        assert (await read(people.ada))["suggestions"] == []
+        with pytest.raises(ServiceValidationError):
+            await decide(home, people.ada, row, "share")
+
+
+@pytest.mark.usefixtures("entry")
+@pytest.mark.parametrize(
+    ("decision", "kept", "seen_by_grace"),
+    [("keep", [MENTIONED], []), ("share", [MENTIONED], [MENTIONED]), ("dismiss", [], [])],
+)
+async def test_decision_about_a_suggestion_is_carried_out(
+    *, home: HomeAssistant, people: People, read: Read, decision: str, kept: list[str], seen_by_grace: list[str]
+) -> None:
+    row = await mention(home, people.ada)
+
+    await decide(home, people.ada, row, decision)
+
+    found = await read(people.ada)
+    assert (found["suggestions"], texts(found)) == ([], kept)
+    assert texts(await read(people.grace)) == seen_by_grace
+
+
+@pytest.mark.usefixtures("entry")
+async def test_suggestion_says_which_fact_it_would_correct(home: HomeAssistant, people: People, read: Read) -> None:
+    await add_fact(home, "the tablet is due at 8")
+    row = await mention(home, people.ada, "the tablet is due at 20")
+
+    assert [each["replaces"] for each in (await read(people.ada))["suggestions"]] == ["the tablet is due at 8"]
+    await decide(home, people.ada, row, "share")
+
+    assert texts(await read(people.grace)) == ["the tablet is due at 20"]

@@ -283,7 +283,7 @@ async def test_memory_that_is_unavailable_is_shown_with_the_reason(
 
 
 async def test_memory_that_no_agent_uses_is_available_and_empty(set_up: SetUpFn, read: Read) -> None:
-    await set_up(**{CONF_MEMORY: False})
+    await set_up(**{CONF_MEMORY: "off"})
 
     memory = (await read())["memory"]
 

@@ -127,7 +127,7 @@ async def test_what_unknown_speakers_say_of_themselves_is_in_no_summary_that_is_
 async def test_agent_without_memory_keeps_no_summary(
     home: HomeAssistant, set_up: SetUpFn, talk: TalkFn, disk: Disk, ada: Context
 ) -> None:
-    await set_up(options=SMALL, **{CONF_MEMORY: False, CONF_RECORD: RecordLevel.OFF})
+    await set_up(options=SMALL, **{CONF_MEMORY: "off", CONF_RECORD: RecordLevel.OFF})
     await talk(BINS, context=ada)
 
     assert (disk.said, disk.execute("SELECT text FROM summary")) == ([], [])

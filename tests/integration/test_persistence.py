@@ -33,7 +33,7 @@ from .more_agents import remove_agent
 from .remembered import memory_of
 from .store_file import Disk, issues, placeholders
 
-NOTHING_KEPT = {CONF_MEMORY: False, CONF_RECORD: RecordLevel.OFF}
+NOTHING_KEPT = {CONF_MEMORY: "off", CONF_RECORD: RecordLevel.OFF}
 OFF = {CONF_PERSISTENCE: Persistence.OFF}
 
 type GetAgentFn = Callable[[MockConfigEntry], Agent]
@@ -105,7 +105,7 @@ async def test_turn_after_a_quiet_time_is_written_by_itself(home: HomeAssistant,
 async def test_summary_is_sent_after_a_restart_as_before(
     *, home: HomeAssistant, set_up: SetUpFn, say: SayFn, model_server: ModelServer, get_agent: GetAgentFn
 ) -> None:
-    entry = await set_up(options={CONF_HISTORY_TOKENS: 600, CONF_SUMMARIZE: True}, **{CONF_MEMORY: False})
+    entry = await set_up(options={CONF_HISTORY_TOKENS: 600, CONF_SUMMARIZE: True}, **{CONF_MEMORY: "off"})
     await say("my name is Ada", "mine")
     (window,) = get_agent(entry).windows.loaded_windows().values()
     while not window.stats().trims:

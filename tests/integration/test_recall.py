@@ -238,7 +238,7 @@ async def test_agent_without_memory_is_told_nothing(
 ) -> None:
     await set_up()
     await tell(home, ("The bins go out on Friday", None, False))
-    await set_up(**{CONF_MEMORY: False})
+    await set_up(**{CONF_MEMORY: "off"})
     await say("when do the bins go out?", agent_id=f"{AGENT}_2")
 
     assert "out on Friday" not in sent(model_server)

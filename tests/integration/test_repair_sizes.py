@@ -79,7 +79,7 @@ async def test_text_of_the_flow_has_all_parts_of_the_weight(small: MockConfigEnt
 
 
 @pytest.mark.parametrize(
-    ("settings", "most"), [({}, "300"), ({CONF_MEMORY: False}, "200"), ({CONF_STATES: False}, "150")]
+    ("settings", "most"), [({}, "300"), ({CONF_MEMORY: "off"}, "200"), ({CONF_STATES: False}, "150")]
 )
 async def test_flow_shows_the_largest_live_context_though_there_is_no_room_for_it(
     home: HomeAssistant, small: MockConfigEntry, repairs: RepairFlows, settings: dict[str, bool], *, most: str

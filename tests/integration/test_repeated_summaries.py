@@ -37,7 +37,7 @@ async def test_conversation_compacted_over_a_limit_stays_near_it(
     turns: int,
 ) -> None:
     account = {CONF_PROVIDER: PROVIDER_OPENAI, CONF_URL: model_server.url}
-    agent = get_agent(await set_up(account=account, **{CONF_COMPACTION: is_compacted_by_openai, CONF_MEMORY: False}))
+    agent = get_agent(await set_up(account=account, **{CONF_COMPACTION: is_compacted_by_openai, CONF_MEMORY: "off"}))
     taken, written = async_capture_events(home, EVENT_TURN), async_capture_events(home, EVENT_SUMMARIZED)
 
     for number in range(turns):
@@ -54,7 +54,7 @@ async def test_conversation_compacted_over_a_limit_stays_near_it(
 async def test_conversation_compacted_every_ten_turns_keeps_its_size(
     home: HomeAssistant, set_up: SetUpFn, say: SayFn, get_agent
 ) -> None:
-    agent, sizes = get_agent(await set_up(**{CONF_MEMORY: False})), list[int]()
+    agent, sizes = get_agent(await set_up(**{CONF_MEMORY: "off"})), list[int]()
 
     for number in range(60):
         await say(FACT.format(number))

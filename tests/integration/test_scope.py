@@ -129,7 +129,7 @@ async def test_conversations_that_nobody_can_continue_go_before_one_with_an_id_o
 ) -> None:
     monkeypatch.setattr(conversation_store, "_REOPEN_SECONDS", 0.0)
     monkeypatch.setattr(conversation_store, "_MAX_WINDOWS", 3)
-    await set_up(**{CONF_MEMORY: False})
+    await set_up(**{CONF_MEMORY: "off"})
     await say("my name is Ada", "good night")
 
     for _ in range(5):

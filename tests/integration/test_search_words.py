@@ -144,7 +144,7 @@ async def test_facts_beyond_twenty_wait_for_the_next_turn(
 @pytest.mark.parametrize(
     "off",
     [
-        {CONF_MEMORY: False},
+        {CONF_MEMORY: "off"},
         {CONF_ROUTING: RoutingMode.LOCAL_ONLY},
     ],
     ids=["memory", "routing"],

@@ -36,7 +36,7 @@ def count_trims(agent: Agent) -> int:
 @pytest.fixture
 async def entry_of_agent(set_up: SetUpFn) -> MockConfigEntry:
     """Return an account that summarizes evicted exchanges and has a small window."""
-    return await set_up(options=SMALL, **{CONF_MEMORY: False})
+    return await set_up(options=SMALL, **{CONF_MEMORY: "off"})
 
 
 @pytest.fixture

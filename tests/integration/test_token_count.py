@@ -233,7 +233,7 @@ async def test_facts_are_unknown_before_the_model_was_asked(
 
 
 async def test_agent_without_memory_has_no_facts(home: HomeAssistant, set_up: SetUpFn, say: SayFn) -> None:
-    await set_up(**{CONF_MEMORY: False})
+    await set_up(**{CONF_MEMORY: "off"})
     await say("my name is Ada")
 
     assert (await get_weight(home))["facts"] == 0

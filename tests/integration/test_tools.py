@@ -383,9 +383,9 @@ async def test_two_apis_that_the_speaker_may_use_stay_beside_one_that_they_may_n
     assert "restart_everything" not in sent_tools(model_server)
 
 
-@pytest.mark.parametrize("memory", [True, False])
+@pytest.mark.parametrize("memory", ["on", "off"])
 async def test_turn_goes_on_without_tools_if_the_speaker_may_use_no_api(
-    set_up_with_apis, say: SayFn, model_server: ModelServer, *, memory: bool
+    set_up_with_apis, say: SayFn, model_server: ModelServer, *, memory: str
 ) -> None:
     await set_up_with_apis("keys", memory=memory)
 

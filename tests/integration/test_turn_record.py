@@ -145,7 +145,7 @@ async def test_local_turn_has_its_answer_and_costs_nothing(whole: Any, say: SayF
 
 
 @pytest.mark.parametrize(
-    ("agent", "ends"), [({CONF_MEMORY: False}, ["answered"]), ({CONF_RECORD: RecordLevel.OFF}, [])]
+    ("agent", "ends"), [({CONF_MEMORY: "off"}, ["answered"]), ({CONF_RECORD: RecordLevel.OFF}, [])]
 )
 async def test_record_depends_on_its_level_and_not_on_memory(
     set_up: SetUpFn, say: SayFn, turns: Turns, agent: dict[str, Any], ends: list[str]
@@ -222,7 +222,7 @@ async def test_summary_is_recorded_by_itself(
 ) -> None:
     await set_up(
         options={CONF_HISTORY_TOKENS: 300, CONF_SUMMARIZE: True},
-        **{CONF_RECORD: RecordLevel.FULL, CONF_ROUTING: "model_only", CONF_MEMORY: False},
+        **{CONF_RECORD: RecordLevel.FULL, CONF_ROUTING: "model_only", CONF_MEMORY: "off"},
     )
     for _ in range(6):
         await say("tell me a story in 60 words")

@@ -17,7 +17,7 @@ SECRET = "swordfish"
 
 async def say_unread(home: HomeAssistant, set_up: SetUpFn, say: SayFn, disk: Disk) -> None:
     """Say a secret in a stored conversation that cannot be loaded, because the store is unavailable since a restart."""
-    entry = await set_up(**{CONF_MEMORY: False})
+    entry = await set_up(**{CONF_MEMORY: "off"})
     await say("hello there", "mine")
     await stop(home, entry)
     await start(home, entry)

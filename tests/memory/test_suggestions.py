@@ -1,4 +1,4 @@
-"""Tests for suggestions: who sees them, what takes them away, and what their owner makes of them."""
+"""Tests for suggestions: who sees them, when they go, and the decisions of their owner."""
 
 from dataclasses import replace
 
@@ -13,7 +13,7 @@ SAID = f"Don't tell anybody, but {PILLS}."
 
 
 def mention(memory, text=PILLS, *, said=SAID, person="anna", at=NOW, conversation="c1"):
-    """Store a turn and what its speaker mentioned in it. Return the ids of the turn and of the suggestion."""
+    """Store a turn with a suggestion of its speaker. Return the ids of the turn and of the suggestion."""
     row = memory.add_turn(PastTurn(conversation, at, said, "I see.", "a1", person))
     memory.add_suggestion(suggestion(row, text, person=person, at=at, quote=said), conversation)
     return row, next((fact.id for fact in memory.get_facts(person) if fact.turn == row), None)

@@ -70,6 +70,8 @@ class AgentState:
     promises: PromisedAnswers
     stored_values: tuple[StoredValue, ...]
     notes_by_window: NotesByWindow = field(default_factory=WeakKeyDictionary)
+    # The ends of private conversations, in seconds since the epoch, by the keys of their windows.
+    private_until: dict[str, float] = field(default_factory=dict)
     gate: GateState = field(default_factory=GateState)
     recent_turns: deque[RecentTurn] = field(default_factory=partial(deque[RecentTurn], maxlen=_MAX_RECENT_TURNS))
 

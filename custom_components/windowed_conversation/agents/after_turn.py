@@ -14,8 +14,10 @@ from homeassistant.helpers import llm
 
 from ..bridge.turn_report import async_fire_turn_event
 from ..const import DOMAIN
+from ..memory.bridge.tools import RememberTool
 from ..memory.core import PastTurn
 from ..memory.turn.speaker import is_about_speaker
+from ..memory.turn.suggestions import QUIET_SECONDS
 from ..providers import CONNECTION_ERRORS
 from ..turn.context import extract_user_text
 from ..turn.limits import find_window_shortfall
@@ -126,12 +128,23 @@ def start_summary(agent: Agent, turn: ConversationTurn) -> None:
         )
 
 
+def extend_privacy(agent: Agent, turn: ConversationTurn) -> None:
+    """Keep nothing of a conversation that somebody marked as private, until it has ended."""
+    now, ends = time.time(), agent.state.private_until
+    for key in [key for key, end in ends.items() if end <= now]:
+        del ends[key]
+    if turn.dialog.is_private or turn.window_key in ends:
+        ends[turn.window_key] = now + QUIET_SECONDS
+
+
 def store_in_memory(agent: Agent, turn: ConversationTurn) -> None:
     """Pass the turn to memory, which the writer thread writes."""
     store = async_get_store(agent.hass)
     if not agent.config.memory or store is None:
         return
     if turn.state.decision.route is Route.LOCAL or turn.state.error is not None:
+        return
+    if turn.window_key in agent.state.private_until:
         return
     # A model has answered, so the newest exchange is this turn.
     newest = turn.window.exchanges()[-1].messages
@@ -152,6 +165,7 @@ STEPS = (
     # `look_up_cost`, the next step, adds the cost to this record
     async_record_turn,
     look_up_cost,
+    extend_privacy,
     store_in_memory,
     start_summary,
     schedule_search_words,
@@ -174,6 +188,8 @@ def _build_past_turn(agent: Agent, turn: ConversationTurn, messages: tuple[Messa
     """
     state, speaker = turn.state, turn.speaker
     tools = tuple(dict.fromkeys([call.name for message in messages for call in message.tool_calls]))
+    # the model has already remembered what there was
+    is_unread = agent.config.reads_ended and RememberTool.name not in tools
     if speaker.person is None and is_about_speaker(speaker.text, speaker.language):
         return None
     return PastTurn(
@@ -185,6 +201,7 @@ def _build_past_turn(agent: Agent, turn: ConversationTurn, messages: tuple[Messa
         person=speaker.person,
         device=speaker.device,
         tools=tools,
+        unread_language=speaker.language if is_unread else None,
     )
 
 

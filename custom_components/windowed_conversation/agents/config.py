@@ -11,7 +11,7 @@ from homeassistant.helpers import llm
 from .. import const
 from ..bridge.account import can_compact, can_search, is_local_server
 from ..bridge.fillers import FillerMode
-from ..const import MEMORY_API_ID, AskMode, Persistence, RecordLevel
+from ..const import MEMORY_API_ID, AskMode, MemoryMode, Persistence, RecordLevel
 from ..home.bridge.tools import GetStatesTool
 from ..providers import DEFAULT_SETTINGS, Effort, ModelSettings, WebSearch
 from ..turn.context import ContextPlacement
@@ -27,7 +27,7 @@ DEFAULT_COMPACTION = False
 DEFAULT_CONTEXT_PLACEMENT = ContextPlacement.MESSAGE
 DEFAULT_EXACT_COUNTING = False
 DEFAULT_EXPIRY_HOURS = 24
-DEFAULT_MEMORY = True
+DEFAULT_MEMORY = MemoryMode.ON
 DEFAULT_FILLER = FillerMode.ON
 DEFAULT_MEMORY_DAYS = 90
 DEFAULT_PERSISTENCE = Persistence.OWN_IDS
@@ -82,7 +82,7 @@ class AgentConfig:
     limits: TurnLimits
     expiry_seconds: float
     persistence: Persistence
-    memory: bool
+    memory_mode: MemoryMode
     filler: FillerMode
     # The sentence of the user's that a satellite speaks, or an empty text.
     filler_sentence: str
@@ -95,6 +95,17 @@ class AgentConfig:
     ask_before_opening: AskMode
     # The hash of the code that is asked for instead of a yes, or an empty text.
     opening_code: str
+
+    @property
+    def memory(self) -> bool:
+        """Whether anything is remembered."""
+        return self.memory_mode is not MemoryMode.OFF
+
+    @property
+    def reads_ended(self) -> bool:
+        """Whether the model reads a conversation once it has ended."""
+        reads = self.memory_mode in {MemoryMode.SUMMARIES, MemoryMode.SUGGESTIONS}
+        return reads and self.routing is not RoutingMode.LOCAL_ONLY
 
     @classmethod
     def from_entry(cls, entry: ConfigEntry, subentry: ConfigSubentry) -> Self:
@@ -121,7 +132,7 @@ class AgentConfig:
             limits=TurnLimits(float(data.get(const.CONF_TURN_TIMEOUT, DEFAULT_LIMITS.turn_timeout))),
             expiry_seconds=float(entry.options.get(const.CONF_EXPIRY_HOURS, DEFAULT_EXPIRY_HOURS)) * 3600,
             persistence=Persistence(entry.options.get(const.CONF_PERSISTENCE, DEFAULT_PERSISTENCE)),
-            memory=bool(data.get(const.CONF_MEMORY, DEFAULT_MEMORY)),
+            memory_mode=MemoryMode(data.get(const.CONF_MEMORY, DEFAULT_MEMORY)),
             filler=FillerMode(entry.options.get(const.CONF_FILLER, DEFAULT_FILLER)),
             filler_sentence=str(entry.options.get(const.CONF_FILLER_SENTENCE, "")),
             record=RecordLevel(data.get(const.CONF_RECORD, DEFAULT_RECORD)),
@@ -136,6 +147,11 @@ class AgentConfig:
 def get_memory_days(account: ConfigEntry[Any]) -> int:
     """Return the number of days for which the turns of an account's agents are kept."""
     return int(account.options.get(const.CONF_MEMORY_DAYS, DEFAULT_MEMORY_DAYS))
+
+
+def default_memory(account: Mapping[str, Any]) -> MemoryMode:
+    """Return the mode that the form of a new agent suggests. A request to a server at home costs nothing."""
+    return MemoryMode.SUMMARIES if is_local_server(account) else DEFAULT_MEMORY
 
 
 def default_temperature(account: Mapping[str, Any]) -> float | None:

@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 import time
 from typing import Any
@@ -93,6 +94,9 @@ async def async_set_up_account(
             head_start=head_start,
         )
         _track_issues(agent)
+        if config.reads_ended and agent.model is not None:
+            learning = await hass.async_add_import_executor_job(import_module, ".background.learning", __package__)
+            entry.async_on_unload(agent.add_listener(learning.Learner(agent).async_check))
 
     async def set_profiles(listed: Sequence[ListedModel]) -> None:
         for agent in (agents | tasks).values():

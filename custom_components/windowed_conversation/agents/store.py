@@ -19,7 +19,7 @@ from homeassistant.helpers.storage import STORAGE_DIR
 from homeassistant.util.hass_dict import HassKey
 from homeassistant.util.language import matches
 
-from ..const import CONF_MEMORY, CONF_PERSISTENCE, CONF_RECORD, DOMAIN, Persistence, RecordLevel
+from ..const import CONF_MEMORY, CONF_PERSISTENCE, CONF_RECORD, DOMAIN, MemoryMode, Persistence, RecordLevel
 from ..memory.core import Fact, Memory, MemoryUnavailable
 from ..memory.turn.forgetting import CONVERSATIONS, ConversationForgetting, forget_all_but_memory
 from ..memory.turn.recall_query import get_small_talk_words, iter_command_words
@@ -407,7 +407,8 @@ def _stores_optional_data(entry: ConfigEntry[Any]) -> bool:
     if entry.options.get(CONF_PERSISTENCE, DEFAULT_PERSISTENCE) != Persistence.OFF:
         return True
     return any(
-        agent.data.get(CONF_MEMORY, DEFAULT_MEMORY) or agent.data.get(CONF_RECORD, DEFAULT_RECORD) != RecordLevel.OFF
+        agent.data.get(CONF_MEMORY, DEFAULT_MEMORY) != MemoryMode.OFF
+        or agent.data.get(CONF_RECORD, DEFAULT_RECORD) != RecordLevel.OFF
         for agent in entry.subentries.values()
     )
 

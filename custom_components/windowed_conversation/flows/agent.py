@@ -46,13 +46,13 @@ from ..agents.config import (
     DEFAULT_EXACT_COUNTING,
     DEFAULT_INSTRUCTIONS,
     DEFAULT_LIMITS,
-    DEFAULT_MEMORY,
     DEFAULT_RECORD,
     DEFAULT_ROUTING,
     DEFAULT_SCOPE,
     DEFAULT_STATES,
     DEFAULT_TASK_ANSWER_TOKENS,
     DEFAULT_WEB_SEARCH,
+    default_memory,
     default_temperature,
 )
 from ..agents.conversation_turn import async_weigh_request
@@ -353,9 +353,14 @@ def build_common_fields(account: Mapping[str, Any], images: FormFields, *, is_op
         for name, fields in _build_sections(account, images).items()
     }
     return {
-        **switch_field(const.CONF_MEMORY, default=DEFAULT_MEMORY),
+        **build_choice(const.CONF_MEMORY, _list_memory_modes(account), default_memory(account)),
         **advanced,
     }
+
+
+def _list_memory_modes(account: Mapping[str, Any]) -> list[const.MemoryMode]:
+    is_local = account[const.CONF_PROVIDER] == const.PROVIDER_NONE
+    return [const.MemoryMode.OFF, const.MemoryMode.ON] if is_local else [*const.MemoryMode]
 
 
 def _has_advanced_changes(

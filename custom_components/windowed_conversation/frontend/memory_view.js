@@ -14,12 +14,13 @@ import { redraw } from "./parts.js";
  *   tellings: number, source: string, quote: string, conversation_id: string | null, last_used: string | null,
  *   in_profile: boolean, replaced: string,
  * }} Fact
+ * @typedef {{ id: string, text: string, time: string, quote: string, replaces: string }} Suggestion
  * @typedef {{
  *   name: string, memory: boolean, memory_days: number, record: string, record_text_days: number, record_days: number,
  *   persistence: string, entity_id: string,
  * }} Retention
  * @typedef {{
- *   person: { id: string, name: string } | null, facts: Fact[], home_facts_total: number,
+ *   person: { id: string, name: string } | null, suggestions: Suggestion[], facts: Fact[], home_facts_total: number,
  *   devices: { id: string, name: string }[], retention: Retention[],
  * }} Data
  * @typedef {{
@@ -28,6 +29,15 @@ import { redraw } from "./parts.js";
  */
 
 const MAX_FACT_CHARS = 300;
+
+const WEEK_MS = 7 * 86_400_000;
+
+/** The decisions about a suggestion with their labels. @type {[string, string][]} */
+const DECISIONS = [
+  ["keep", "memory.for_me"],
+  ["share", "memory.for_everybody"],
+  ["dismiss", "memory.wrong"],
+];
 
 /** What is not part of the address: the words that are searched for, and the fact whose form is open. */
 const local = { search: "", edited: "" };
@@ -60,7 +70,15 @@ function render(context, _state, data) {
   const own = facts.filter((fact) => fact.person !== null);
   const homes = facts.filter((fact) => fact.person === null);
   const shownTotal = data.facts.filter((fact) => fact.person === null).length;
+  const weekAgo = Date.now() - WEEK_MS;
+  const isNew = (/** @type {Suggestion} */ { time }) => Date.parse(time) >= weekAgo;
   return [
+    renderSuggestions(context, "learned_this_week", data.suggestions.filter(isNew)),
+    renderSuggestions(
+      context,
+      "learned_earlier",
+      data.suggestions.filter((each) => !isNew(each)),
+    ),
     h(
       "section",
       { class: "card", key: "own" },
@@ -89,6 +107,50 @@ function render(context, _state, data) {
   function forgetAll() {
     forget(context, { everything: true }, t("memory.forget_all"));
   }
+}
+
+/**
+ * @param {Context} context
+ * @param {string} title
+ * @param {Suggestion[]} suggestions
+ */
+function renderSuggestions(context, title, suggestions) {
+  const { hass, t } = context;
+  const decide = (/** @type {string} */ fact, /** @type {string} */ decision) =>
+    context.act(() => context.call("decide_suggestion", { fact, decision }));
+  return (
+    suggestions.length > 0 &&
+    h(
+      "section",
+      { class: "card", key: title },
+      h("h2", null, t(`memory.${title}`)),
+      h(
+        "ul",
+        { class: "items" },
+        suggestions.map(({ id, text, time, quote, replaces }) =>
+          h(
+            "li",
+            { key: id },
+            h("p", { class: "said", dir: "auto" }, text),
+            h("p", { class: "quiet small" }, t("memory.from_learned", { day: formatDay(hass, time) })),
+            h("p", { class: "quiet small", dir: "auto" }, t("memory.quote", { quote })),
+            replaces && h("p", { class: "small", dir: "auto" }, t("memory.would_replace", { text: replaces })),
+            h(
+              "div",
+              { class: "row" },
+              DECISIONS.map(([decision, label]) =>
+                h(
+                  "button",
+                  { type: "button", onclick: () => decide(id, decision), "aria-label": `${t(label)}: ${text}` },
+                  t(label),
+                ),
+              ),
+            ),
+          ),
+        ),
+      ),
+    )
+  );
 }
 
 /** @param {Context} context */
@@ -194,7 +256,9 @@ function describeUse({ hass, t }, { last_used: lastUsed, in_profile: isSentAlway
  * @param {Fact} fact
  */
 export function describeOrigin({ hass, t }, fact) {
-  const key = ["said", "tool", "action"].includes(fact.source) ? `memory.from_${fact.source}` : "memory.from_other";
+  const key = ["said", "tool", "learned", "action"].includes(fact.source)
+    ? `memory.from_${fact.source}`
+    : "memory.from_other";
   return [
     t(key, { day: formatDay(hass, fact.time) }),
     fact.person === null ? t("memory.of_home") : t("memory.of_person", { name: fact.person }),

@@ -1,4 +1,4 @@
-"""The facts that memory has of the caller, the caller's satellites, and the times for which agents keep data."""
+"""The caller's facts and suggestions, the caller's satellites, and the times for which agents keep data."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,15 +21,20 @@ from ..bridge.persons import async_get_device_owners
 from ..const import RecordLevel
 from ..memory.core import Fact, FactTelling, Memory, Replacement
 from ..memory.turn.recall import format_source_id
+from ..memory.turn.speaker import Speaker
+from ..memory.turn.suggestions import Decision, decide_suggestions, find_told_facts, list_suggestions
 
 # Of the home. Of their own facts, everybody gets all.
 _MAX_HOME_FACTS = 500
+
+# The newest suggestions. The others follow once these are decided.
+_MAX_SUGGESTIONS = 30
 
 _UNTOLD = FactTelling(is_shared=True, conversation=None)
 
 
 async def async_read_about_me(call: ServiceCall) -> ServiceResponse:
-    """Return the caller's facts and those of the home, the caller's satellites, and the retention of each agent.
+    """Return the caller's facts and suggestions, the home's facts, the caller's satellites, and agents' retention.
 
     An automation and a turn get nothing that is private.
     """
@@ -38,6 +43,8 @@ async def async_read_about_me(call: ServiceCall) -> ServiceResponse:
     async with open_usable_store(call.hass) as memory:
         nothing = list[Fact](), dict[int, FactTelling](), list[Replacement]()
         facts, tellings, replacements = await memory.async_read(partial(_read_facts, target), nothing)
+        read = partial(_read_suggestions, _build_speaker(call.hass, target))
+        suggestions = await memory.async_read(read, list[JsonValueType]())
     formatter = _FactFormatter(
         target,
         tellings,
@@ -46,9 +53,10 @@ async def async_read_about_me(call: ServiceCall) -> ServiceResponse:
         {each.id: each.replaced_text for each in reversed(replacements)},
     )
     homes = [fact for fact in facts if fact.person is None]
-    own = [fact for fact in facts if fact.person is not None]
+    own = [fact for fact in facts if fact.person is not None and fact.turn is None]
     return {
         "person": None if target.person is None else {"id": target.person, "name": target.name},
+        "suggestions": suggestions,
         "facts": [formatter.format_fact(fact) for fact in (*own, *homes[:_MAX_HOME_FACTS])],
         "home_facts_total": len(homes),
         "devices": _list_devices(call.hass, target.person) if target.can_see_private else [],
@@ -63,6 +71,25 @@ def _read_facts(
     facts = memory.get_facts(target.person, private=target.can_see_private)
     tellings = memory.get_tellings(target.person) if target.can_see_private else {}
     return facts, tellings, memory.get_replacements(target.person, private=target.can_see_private)
+
+
+def _build_speaker(hass: HomeAssistant, target: access.PersonTarget) -> Speaker:
+    """Return the caller as a speaker. In a turn or an automation, nobody has suggestions."""
+    person = target.person if target.can_see_private else None
+    return Speaker("", hass.config.language, person, target.name, is_alone=True)
+
+
+def _read_suggestions(speaker: Speaker, memory: Memory) -> list[JsonValueType]:
+    return [
+        {
+            "id": format_source_id("fact", fact.id),
+            "text": fact.text,
+            "time": access.format_iso_time(fact.at),
+            "quote": fact.quote,
+            "replaces": next((old.text for old in find_told_facts(memory, speaker, fact)), ""),
+        }
+        for fact in list_suggestions(memory, speaker)[:_MAX_SUGGESTIONS]
+    ]
 
 
 def _find_last_uses(agents: dict[str, Agent], call: ServiceCall) -> dict[str, float]:
@@ -187,6 +214,19 @@ def _undo_replacement(target: access.PersonTarget, row: int, memory: Memory) -> 
     return None
 
 
+async def async_decide_suggestion(call: ServiceCall) -> ServiceResponse:
+    """Keep a suggestion of the caller's, for them or for everybody, or delete it."""
+    target = await access.async_resolve_person(call, POLICY_CONTROL)
+    _, row = call.data["fact"]
+    decide = partial(decide_suggestions, rows=(row,), decision=Decision(call.data["decision"]))
+    speaker = _build_speaker(call.hass, target)
+    async with open_usable_store(call.hass) as memory:
+        decided = await memory.async_change(lambda opened: decide(opened, speaker))
+    if decided is None:
+        raise build_refusal("unknown_fact", id=format_source_id("fact", row))
+    return {}
+
+
 _CORRECT_SCHEMA = probatio.Schema(
     {probatio.Required("fact"): parse_memory_id, probatio.Required("text"): validate_fact}
 )
@@ -195,4 +235,11 @@ COMMANDS = (
     ("about_me", async_read_about_me, probatio.Schema({})),
     ("correct_fact", async_correct_fact, _CORRECT_SCHEMA),
     ("bring_back_fact", async_bring_back_fact, probatio.Schema({probatio.Required("fact"): parse_memory_id})),
+    (
+        "decide_suggestion",
+        async_decide_suggestion,
+        probatio.Schema(
+            {probatio.Required("fact"): parse_memory_id, probatio.Required("decision"): probatio.In([*Decision])}
+        ),
+    ),
 )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache, partial
 import re
+import time
 from typing import Any, Protocol
 
 from hassil.intents import Intents
@@ -30,6 +31,7 @@ from ..turn.remember_requests import (
     undo_correction,
 )
 from ..turn.speaker import UNDERSTOOD_LANGUAGES, Speaker, get_word_boundary, load_language
+from ..turn.suggestions import Decision, decide_and_read_on, keep_private, read_suggestions
 
 # A function that runs work which forgets, and removes the forgotten text from windows and prompts as well. Raises
 # MemoryUnavailable.
@@ -57,10 +59,10 @@ _POLITE_SLOT = "can"
 _LIST_SLOTS = ("me", _POLITE_SLOT)
 
 # Kinds of templates that capture no text.
-_TEMPLATES_WITHOUT_TEXT = ("known", "hears", "undo")
+_TEMPLATES_WITHOUT_TEXT = ("known", "learned", "private", "hears", "undo")
 
 # Accepted as a yes and as a no in every language.
-_ALWAYS_YES, _ALWAYS_NO = ("yes", "ok", "okay"), ("no",)
+_ANSWERS = {"yes": ("yes", "ok", "okay"), "no": ("no",)}
 
 # hassil cannot match "corrige ça : ..." because of the space before the colon. The length of the sentence must not
 # change, because spans refer to it.
@@ -100,13 +102,15 @@ class RequestKind(StrEnum):
     POSSIBLY_CORRECT = "correct_unsure"
     UNDO = "undo"
     LIST_FACTS = "known"
+    LIST_LEARNED = "learned"
     LIST_LISTENERS = "hears"
+    KEEP_PRIVATE = "private"
     FORGET = "forget"
     FORGET_EVERYTHING = "forget_everything"
 
 
 FORGETTING_KINDS = (RequestKind.FORGET, RequestKind.FORGET_EVERYTHING)
-_LISTING_KINDS = (RequestKind.LIST_FACTS, RequestKind.LIST_LISTENERS)
+_LISTING_KINDS = (RequestKind.LIST_FACTS, RequestKind.LIST_LEARNED, RequestKind.LIST_LISTENERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,27 +179,30 @@ def parse_yes_no(text: str, language: str, *, to_memory: bool = False) -> bool |
 
     With `to_memory`, what agrees to a question of memory only is a yes, too: "tell me more", "delete it".
     """
-    words = " ".join(_WORD_PATTERN.findall(text.translate(_APOSTROPHE_TABLE).casefold()))
-    yes, no = _compile_answer_patterns(base_language(language), to_memory=to_memory)
-    if yes.fullmatch(words):
+    if _is_answer(text, language, ("yes", "yes_to_memory") if to_memory else ("yes",)):
         return True
-    return False if no.fullmatch(words) else None
+    return False if _is_answer(text, language, ("no",)) else None
+
+
+def parse_decision(text: str, language: str) -> Decision | None:
+    """Return the decision of a text about suggestions that were read out, or None if it is anything else."""
+    return next((each for each in Decision if _is_answer(text, language, (each,))), None)
+
+
+def _is_answer(text: str, language: str, names: tuple[str, ...]) -> bool:
+    """Return whether a text is one or more phrases of these lists, with or without "please"."""
+    words = " ".join(_WORD_PATTERN.findall(text.translate(_APOSTROPHE_TABLE).casefold()))
+    return _compile_answer_pattern(base_language(language), names).fullmatch(words) is not None
 
 
 @cache
-def _compile_answer_patterns(language: str, *, to_memory: bool) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Return the patterns for yes and for no: one or more of their phrases, with or without "please"."""
+def _compile_answer_pattern(language: str, names: tuple[str, ...]) -> re.Pattern[str]:
     data = load_language(language).get("memory", {})
     edge = get_word_boundary(language)
     gap = " " if edge else " ?"
     please = _any_of([*data.get("please", ()), *data.get("thanks", ())], edge)
-    more = data.get("yes_to_memory", ()) if to_memory else ()
-    answers = [
-        _any_of([*_ALWAYS_YES, *data.get("yes", ()), *more], edge),
-        _any_of([*_ALWAYS_NO, *data.get("no", ())], edge),
-    ]
-    yes, no = [re.compile(f"(?:{please}{gap})*{each}(?:{gap}(?:{each}|{please}))*") for each in answers]
-    return yes, no
+    phrases = _any_of([each for name in names for each in (*_ANSWERS.get(name, ()), *data.get(name, ()))], edge)
+    return re.compile(f"(?:{please}{gap})*{phrases}(?:{gap}(?:{phrases}|{please}))*")
 
 
 def _any_of(phrases: Iterable[str], edge: str) -> str:
@@ -205,8 +212,11 @@ def _any_of(phrases: Iterable[str], edge: str) -> str:
 
 
 _KIND_BY_TEMPLATE = {
+    # some sentences match both
+    "learned": RequestKind.LIST_LEARNED,
     "known": RequestKind.LIST_FACTS,
     "hears": RequestKind.LIST_LISTENERS,
+    "private": RequestKind.KEEP_PRIVATE,
     "forget": RequestKind.FORGET,
     "forget_clause": RequestKind.FORGET,
     "forget_everything": RequestKind.FORGET_EVERYTHING,
@@ -346,7 +356,7 @@ class MemoryAnswerer:
         text, language = self.speaker.text, self.speaker.language
         forgets = self.dialog.last_answer.is_forgetting
         try:
-            reply = await self._async_handle_yes_no() if self.dialog.last_answer.on_yes else None
+            reply = await self._async_handle_decision() or await self._async_handle_yes_no()
             if reply is None and (request := match_request(text, language)):
                 forgets = request.kind in FORGETTING_KINDS
                 reply = await self._async_handle_request(request)
@@ -368,9 +378,21 @@ class MemoryAnswerer:
             return MemoryReply(ReplyKey.NOT_FORGOTTEN if last.is_forgetting else ReplyKey.ALL_RIGHT)
         return await (self.forget(last.on_yes) if last.is_forgetting else self.memory.async_change(last.on_yes))
 
+    async def _async_handle_decision(self) -> MemoryReply | None:
+        """Return the reply to a decision about the suggestions that the last answer named, or None."""
+        last, rows = self.dialog.last_answer, self.dialog.last_answer.named_fact_ids
+        decision = parse_decision(self.speaker.text, self.speaker.language)
+        if decision is None or not rows or last.is_forgetting:
+            return None
+        work = partial(decide_and_read_on, speaker=self.speaker, rows=rows, decision=decision)
+        return await self.memory.async_change(work)
+
     async def _async_handle_request(self, request: MemoryRequest) -> MemoryReply | None:
         if request.kind in FORGETTING_KINDS:
             return await self.forget(partial(_handle_forget_request, request, self.speaker))
+        if request.kind is RequestKind.KEEP_PRIVATE:
+            self.dialog.is_private = True
+            return await self.forget(partial(keep_private, speaker=self.speaker, now=time.time()))
         if not self.has_memory:
             return None
         work = partial(_reply, request, self.speaker, self.dialog.last_answer.named_fact_ids)
@@ -415,6 +437,8 @@ def _reply(request: MemoryRequest, speaker: Speaker, named: tuple[int, ...], mem
     match request.kind:
         case RequestKind.LIST_FACTS:
             return list_facts(memory, speaker)
+        case RequestKind.LIST_LEARNED:
+            return read_suggestions(memory, speaker)
         case RequestKind.LIST_LISTENERS:
             return list_listeners(memory, speaker, request.text, named)
         case RequestKind.UNDO:

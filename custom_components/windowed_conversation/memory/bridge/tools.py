@@ -27,6 +27,7 @@ from ..turn.remember_requests import (
     remember_statement,
 )
 from ..turn.speaker import Speaker, is_quote_from, is_supported_by
+from ..turn.suggestions import keep_private
 from .answers import FORGETTING_KINDS, ForgetCallback, MemoryAccess, RequestKind, match_request, parse_yes_no
 
 _MAX_QUERY = 300
@@ -54,6 +55,9 @@ _NO_STATEMENT_TEXT = "The user stated nothing there. Questions, requests, and wo
 _UNSUPPORTED_FACT_TEXT = "The fact says something else than the quote. Use the user's own words and language."
 _SEVERAL_FACTS_TEXT = "Several facts may be meant, and none was forgotten. Ask the user which one."
 _INVALID_DATE_TEXT = "A date is YYYY-MM-DD."
+_THIS_CONVERSATION = "this conversation"
+_PRIVATE_TEXT = "Nothing of this conversation is kept."
+_PRIVATE_FROM_NOW_TEXT = "Nothing more of this conversation is kept. What was said before stays unless the user asks."
 _UNAVAILABLE_TEXT = "Memory cannot be used right now."
 
 
@@ -196,7 +200,7 @@ class ForgetTool(_MemoryTool):
 
     name = FORGET_TOOL_NAME
     title = "Forget"
-    description = "Delete a remembered fact only when asked."
+    description = f'Delete a remembered fact only when asked. "{_THIS_CONVERSATION}" keeps it private.'
     parameters = probatio.Schema({probatio.Required("query"): _text_field(_MAX_QUERY)})
     annotations = llm.ToolAnnotations(destructive=True, idempotent=True, open_world=False)
 
@@ -208,6 +212,8 @@ class ForgetTool(_MemoryTool):
     @override
     async def _async_run(self, arguments: dict[str, Any]) -> llm.ToolResult:
         speaker, query, dialog = self._speaker, arguments["query"], self._dialog
+        if query.casefold() == _THIS_CONVERSATION:
+            return await self._async_keep_private()
         last = dialog.last_answer
         if last.on_yes and last.is_forgetting and parse_yes_no(speaker.text, speaker.language, to_memory=True):
             return _build_result(await self._forget(last.on_yes))
@@ -222,6 +228,14 @@ class ForgetTool(_MemoryTool):
         dialog.has_forgotten = not is_first or reply.forgotten_rows is not None
         question_texts = dialog.store_tool_reply(reply, (reply.fact_texts or (query,)) if reply.on_yes else ())
         return _build_result(reply, question_texts)
+
+    async def _async_keep_private(self) -> llm.ToolResult:
+        """Keep nothing more of this conversation, and delete its turns only if the speaker asks for that."""
+        self._dialog.is_private = True
+        deletes = asks_to_forget(self._speaker.text, self._speaker.language)
+        keep = partial(keep_private, speaker=self._speaker, now=dt_util.utcnow().timestamp(), deletes=deletes)
+        await self._forget(keep)
+        return llm.ToolResult(data={"private": _PRIVATE_TEXT if deletes else _PRIVATE_FROM_NOW_TEXT})
 
 
 def _is_meant(query: str, speaker: Speaker, last: LastAnswer, only: int | None, fact: int | None) -> bool:

@@ -49,7 +49,14 @@ from .rows import (
     store_summary,
 )
 from .search import MemoryListQuery, RecallQuery, search_memories, select_newest, select_relevant
-from .suggestions import confirm_suggestion, delete_suggestion, store_suggestion, take_ended_turns
+from .suggestions import (
+    confirm_suggestion,
+    delete_suggestion,
+    find_talk_start,
+    store_suggestion,
+    take_ended_turns,
+    take_talk_back,
+)
 from .transfer import export_rows, export_tombstones, load_lines
 from .words import Words
 
@@ -206,7 +213,7 @@ class Memory:
             return take_ended_turns(connection, agent, before)
 
     def add_suggestion(self, fact: FactStatement, conversation: str) -> None:
-        """Store what a person mentioned in a turn of a conversation. See `store_suggestion`."""
+        """Store a suggestion from a turn of a conversation. See `store_suggestion`."""
         with self._change_facts() as connection:
             store_suggestion(connection, self._words, fact, conversation)
 
@@ -221,6 +228,17 @@ class Memory:
         """Delete a person's suggestion, and nothing that was said. Return whether there was one."""
         with self._change_facts() as connection:
             return delete_suggestion(connection, self._words, row, person)
+
+    def take_talk_back(self, whose: tuple[str, str | None], now: float, quiet: float, *, deletes: bool) -> None:
+        """Take back the turns of a person in a conversation since it was last quiet for some seconds.
+
+        See `take_talk_back`.
+        """
+        with self._change_facts() as connection:
+            since = find_talk_start(connection, whose, now, quiet)
+            take_talk_back(connection, self._words, whose, since, deletes=deletes)
+        if deletes:
+            self.erase()
 
     def list_newest(self, query: MemoryListQuery) -> list[RecallHit]:
         """Return the listed memories, newest first."""

@@ -3,6 +3,7 @@
 from dataclasses import replace
 import sqlite3
 
+from .erasure import mark_unerased
 from .index import delete_rows, select_ids
 from .records import PastTurn
 from .rows import FactStatement, find_equal_fact, mark_fact_replaced, store_fact
@@ -34,13 +35,40 @@ def take_ended_turns(connection: sqlite3.Connection, agent: str, before: float) 
     return {row: replace(PastTurn(*values), unread_language=language) for row, language, *values in rows}
 
 
+def take_talk_back(
+    connection: sqlite3.Connection, words: Words, whose: tuple[str, str | None], since: float, *, deletes: bool
+) -> None:
+    """Let nobody read the turns of a person in a conversation since a time, and delete them if wanted, with summaries.
+
+    `whose` are the conversation and the person.
+    """
+    query = "SELECT id FROM {} WHERE conversation = ? AND person IS ? AND at >= ?"
+    turns, summaries = [select_ids(connection, query.format(kind), (*whose, since)) for kind in ("turn", "summary")]
+    connection.executemany("DELETE FROM unread WHERE turn = ?", [(row,) for row in turns])
+    if deletes:
+        delete_rows(connection, words, "summary", summaries, is_requested=True)
+        delete_rows(connection, words, "turn", turns, is_requested=True)
+        mark_unerased(connection)
+
+
+def find_talk_start(connection: sqlite3.Connection, whose: tuple[str, str | None], now: float, quiet: float) -> float:
+    """Return when a person began to speak in a conversation after it was quiet for some seconds, or `now`."""
+    start = now
+    query = "SELECT at FROM turn WHERE conversation = ? AND person IS ? AND at <= ? ORDER BY at DESC"
+    for (at,) in connection.execute(query, (*whose, now)):
+        if start - at > quiet:
+            break
+        start = at
+    return start
+
+
 def store_suggestion(connection: sqlite3.Connection, words: Words, fact: FactStatement, conversation: str) -> None:
-    """Store a suggestion, unless its turn was forgotten, or its owner knows the fact from what was told."""
-    known = connection.execute(
+    """Store a suggestion, unless its turn was forgotten, or somebody told its owner the fact."""
+    told_row = connection.execute(
         "SELECT 1 FROM fact WHERE spoken = ?1 AND replaced_by IS NULL AND turn IS NULL AND coalesce(person, ?2) = ?2",
         (clean_text(clean_fact(fact.text)), fact.person),
     ).fetchone()
-    if known is None and connection.execute("SELECT 1 FROM turn WHERE id = ?", (fact.turn,)).fetchone():
+    if told_row is None and connection.execute("SELECT 1 FROM turn WHERE id = ?", (fact.turn,)).fetchone():
         store_fact(connection, words, fact, None, conversation=conversation)
 
 
@@ -64,10 +92,10 @@ def confirm_suggestion(
     text, quote, at, search_words = found
     owner = None if for_all else person
     fact = FactStatement(text, owner, not for_all, "learned", quote, at=at, confirmed=now, search_words=search_words)
-    if (known := find_equal_fact(connection, fact)) not in {None, row}:
+    if (equal := find_equal_fact(connection, fact)) not in {None, row}:
         # the same words were told to everybody
         delete_rows(connection, words, "fact", [row])
-        row = known or row
+        row = equal or row
     else:
         connection.execute(
             "UPDATE fact SET person = ?, private = ?, turn = NULL, confirmed = ? WHERE id = ?",

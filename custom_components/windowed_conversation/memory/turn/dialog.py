@@ -47,6 +47,8 @@ class MemoryDialog:
     last_answer: LastAnswer = _NO_ANSWER
     # Whether a model has forgotten something in this turn, or is about to.
     has_forgotten: bool = False
+    # Whether the speaker wants nothing of this conversation to be kept.
+    is_private: bool = False
 
     def take_last_answer(self, heard: str = "") -> None:
         """Take the last answer of the conversation if it was given to this speaker, and drop all expired answers.

@@ -22,7 +22,7 @@ _MIN_OWN_SHARE = 0.8
 _MIN_COVERED_SHARE = 0.6
 
 _CLAUSE_PATTERN = re.compile(r"(?:[^.!?:;,\n。！？：；，、]|[.:,](?=\S))+[.!?]*")  # noqa: RUF001 - of several scripts
-_SENTENCE_PATTERN = re.compile(r"(?:[^.!?\n。！？]|[.](?=\S))+[.!?。！？]*")  # noqa: RUF001 - of several scripts
+SENTENCE_PATTERN = re.compile(r"(?:[^.!?\n。！？]|[.](?=\S))+[.!?。！？]*")  # noqa: RUF001 - of several scripts
 _HEADING_PATTERN = re.compile(r"[:：\n]")  # noqa: RUF001 - of several scripts
 _QUOTED_PATTERN = re.compile('["“„«「『][^"“”»」』]*["“”»」』]?')
 _OPENING_QUOTES, _CLOSING_QUOTES, _PLAIN_QUOTE = "“„«「『", "”»」』", '"'
@@ -46,7 +46,7 @@ def find_statement(quote: str, said: str, language: str) -> str | None:
     if first is None:
         return None
     start, end = tokens[first][1].start(), tokens[first + len(wanted) - 1][1].end()
-    sentences = [each.group() for each in _SENTENCE_PATTERN.finditer(said) if each.start() < end and start < each.end()]
+    sentences = [each.group() for each in SENTENCE_PATTERN.finditer(said) if each.start() < end and start < each.end()]
     is_asked = any(is_question(each) and _is_request(each, language) for each in sentences)
     clause = said[start:end].strip(_STRIPPABLE_CHARS)
     heading = _HEADING_PATTERN.split(said[:start])[0] if _HEADING_PATTERN.search(said[:start]) else ""
@@ -94,7 +94,7 @@ def asks_to_forget(text: str, language: str) -> bool:
 
 def asks_about(texts: Iterable[str], answer: str, speaker: Speaker) -> bool:
     """Return whether the questions in an answer name each of the texts, by at least half of its words."""
-    questions = " ".join([each for each in _SENTENCE_PATTERN.findall(answer) if is_question(each)])
+    questions = " ".join([each for each in SENTENCE_PATTERN.findall(answer) if is_question(each)])
     return all(is_supported_by(text, questions, speaker.name, speaker.build_words()) for text in texts)
 
 

@@ -25,7 +25,7 @@ from ..core import (
     clean_text,
     join_lines,
 )
-from .recall import HOME_LABEL, SUMMARY_LABEL, group_alike
+from .recall import HOME_LABEL, MENTIONED, SUMMARY_LABEL, group_alike
 from .speaker import Speaker, is_about_speaker
 from .updates import build_search_query, find_update, may_replace, shares_subject
 
@@ -89,6 +89,9 @@ class ReplyKey(StrEnum):
     NOT_FOUND = "memory_not_found"
     SEVERAL_FOUND = "memory_several_found"
     TOO_MUCH = "memory_too_much"
+    LEARNED = "memory_learned"
+    PRIVATE = "memory_private"
+    NOTHING_LEARNED = "memory_nothing_learned"
     UNAVAILABLE = "memory_unavailable"
     BACKUP_IN_PROGRESS = "memory_backup"
 
@@ -166,7 +169,7 @@ def remember_fact(memory: Memory, speaker: Speaker, fact: StatedFact, replaces: 
         if len(named) == 1 and shares_subject(text, named[0].text, speaker.language, speaker.build_words(), said):
             return _store_fact(memory, speaker, _assign_to(fact, owner), named[0])
     words = speaker.build_words()
-    found = _find_similar_facts(memory, speaker, fact, words)
+    found = _find_similar_facts(memory, speaker, fact.text, fact.owner, words)
     update = find_update(text, found, speaker.language, words) if found else None
     if update is None or update.is_sure:
         return _store_fact(memory, speaker, fact, update.fact if update else None)
@@ -177,12 +180,27 @@ def remember_fact(memory: Memory, speaker: Speaker, fact: StatedFact, replaces: 
     return replace(reply, on_yes=partial(_replace_fact, update.fact, reply.stored_fact_id), others=(question,))
 
 
-def _find_similar_facts(memory: Memory, speaker: Speaker, fact: StatedFact, words: Words) -> list[RecallHit]:
-    """Return the facts of a new fact's owner that share words with it, best first; the newest if it has no subject."""
-    if query := build_search_query(fact.text, speaker.language, words):
-        return _search_facts(memory, speaker, query, fact.owner)
-    newest = MemoryListQuery(speaker.person, speaker.is_alone, ("fact",), limit=_MAX_WORDLESS_CANDIDATES)
-    return [each for each in memory.list_newest(newest) if each.person == fact.owner]
+def find_corrected_fact(memory: Memory, speaker: Speaker, text: str, owner: str | None) -> RecallHit | None:
+    """Return the fact of an owner that a text surely updates, or None."""
+    words = speaker.build_words()
+    found = _find_similar_facts(memory, speaker, text, owner, words)
+    update = find_update(text, found, speaker.language, words) if found else None
+    return update.fact if update is not None and update.is_sure else None
+
+
+def _find_similar_facts(
+    memory: Memory, speaker: Speaker, text: str, owner: str | None, words: Words
+) -> list[RecallHit]:
+    """Return the facts of an owner that share words with a text, best first; the newest if it has no subject.
+
+    A suggestion is none of them: it waits for its owner.
+    """
+    if query := build_search_query(text, speaker.language, words):
+        found = _search_facts(memory, speaker, query, owner)
+    else:
+        newest = MemoryListQuery(speaker.person, speaker.is_alone, ("fact",), limit=_MAX_WORDLESS_CANDIDATES)
+        found = [each for each in memory.list_newest(newest) if each.person == owner]
+    return [each for each in found if not each.is_suggestion]
 
 
 def find_earlier_facts(memory: Memory, fact: Fact, language: str) -> tuple[RecallHit, ...]:
@@ -190,10 +208,9 @@ def find_earlier_facts(memory: Memory, fact: Fact, language: str) -> tuple[Recal
     speaker, words = Speaker(fact.text, language, fact.person, is_alone=True), Words((language, "en"))
     if fact.source not in _TOLD_SOURCES:
         return ()
-    stated = StatedFact(fact.text, fact.quote, fact.source, fact.person)
     earlier = [
         each
-        for each in _find_similar_facts(memory, speaker, stated, words)
+        for each in _find_similar_facts(memory, speaker, fact.text, fact.person, words)
         if each.time < fact.at
         and may_replace(fact.text, each.text, language, words)
         and (fact.source != "said" or find_update(fact.text, [each], language, words) is None)
@@ -253,7 +270,8 @@ def undo_correction(memory: Memory, speaker: Speaker, named: tuple[int, ...]) ->
 
 def list_facts(memory: Memory, speaker: Speaker, start: int = 0) -> MemoryReply:
     """List the newest facts from index `start` on: the speaker's own, then the home's. Ask whether to continue."""
-    facts = sorted(memory.get_facts(speaker.person, private=speaker.is_alone), key=lambda fact: fact.person is None)
+    confirmed = [fact for fact in memory.get_facts(speaker.person, private=speaker.is_alone) if fact.turn is None]
+    facts = sorted(confirmed, key=lambda fact: fact.person is None)
     end = start + _MAX_FACTS_READ
     page = facts[start:end]
     if not page:
@@ -334,6 +352,8 @@ def _format_recalled_line(recalled: RecallHit, speaker: Speaker, zone: tzinfo) -
     who = HOME_LABEL if recalled.person is None else speaker.name or recalled.person
     if recalled.kind == "summary":
         who = f"{who}, {SUMMARY_LABEL}"
+    if recalled.is_suggestion:
+        who += MENTIONED
     text = join_lines((recalled.excerpt or recalled.text).replace("\n", " / "), _MAX_LINE_CHARS)
     return f"{datetime.fromtimestamp(recalled.time, zone):%Y-%m-%d}, {who}: {quote_text(text)}"
 
