@@ -389,7 +389,10 @@ REFUSED_AFTER_THE_QUESTION: dict[str, tuple[type[WindowError], Act]] = {
 }
 REFUSED_AFTER_THE_CALL: dict[str, tuple[type[WindowError], Act]] = {
     "another exchange": (ExchangeStillOpen, lambda window: window.open("again")),
-    "a record": (ExchangeStillOpen, lambda window: window.add_exchange((Message.user("again"),))),
+    "a broken record": (
+        UnansweredToolCalls,
+        lambda window: window.add_exchange((Message.user("again"), Message.assistant(tool_calls=(CALL,)))),
+    ),
     "a close": (UnansweredToolCalls, lambda window: window.close()),
     "an answer": (UnansweredToolCalls, lambda window: window.add(Message.assistant("done"))),
     "a result that calls": (InvalidMessage, lambda window: window.add(replace(RESULT, tool_calls=(OTHER_CALL,)))),
@@ -457,6 +460,38 @@ def test_recorded_exchange_that_breaks_off_leaves_nothing(window: Window) -> Non
     fill(window, 10)
     broken = (Message.user("x" * 500), Message.assistant(tool_calls=(CALL,)))
     assert refuses(window, UnansweredToolCalls, lambda: window.add_exchange(broken))
+
+
+@pytest.mark.parametrize(("end", "questions"), [("close", ["one", "open", "two"]), ("abort", ["one", "two"])])
+def test_exchange_of_another_turn_follows_the_open_one(window: Window, end: str, questions: list[str]) -> None:
+    window.add_exchange((Message.user("one"), Message.assistant("1")))
+    window.take_changed_exchanges()
+    window.open("open")
+    window.add_exchange((Message.user("two"), Message.assistant("2")), tags={"route:local"})
+
+    assert [message.content for message in window.messages()][-2:] == ["1", "open"]
+    assert [each.messages[0].content for each in window.snapshot().exchanges] == ["one", "two"]
+    getattr(window, end)()
+
+    assert [each.messages[0].content for each in window.exchanges()] == questions
+    assert window.exchanges()[-1].tags >= {"route:local"}
+
+
+def test_exchange_that_follows_the_open_one_is_a_change_that_can_be_stored(window: Window) -> None:
+    window.add_exchange((Message.user("one"), Message.assistant("1")))
+    window.take_changed_exchanges()
+    window.open("open")
+    assert window.take_changed_exchanges() is None
+
+    window.add_exchange((Message.user("two"), Message.assistant("2")))
+
+    stored = window.take_changed_exchanges()
+    window.close()
+    after = window.take_changed_exchanges()
+    assert stored is not None
+    assert after is not None
+    assert [(each.number, each.messages[0].content) for each in stored] == [(1, "one"), (3, "two")]
+    assert [(each.number, each.messages[0].content) for each in after] == [(1, "one"), (2, "open"), (3, "two")]
 
 
 class FailingCounter(LengthCounter):

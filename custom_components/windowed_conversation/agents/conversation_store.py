@@ -150,9 +150,13 @@ class ConversationStore:
         changed = [exchange for number, exchange in now.items() if before.get(number) is not exchange]
         if now or key in self._stored:
             used = time.time() - self.windows.idle_seconds(key)
-            change = ConversationChange(
-                self._agent_id, key, round(used, 3), window.stats(), changed, before.keys() - now.keys()
-            )
+            stats = window.stats()
+            if window.is_open:
+                # the open exchange is not stored, but those that follow it are
+                counts = len(exchanges), sum(len(each.messages) for each in exchanges)
+                tokens = sum(each.tokens for each in exchanges)
+                stats = stats._replace(exchange_count=counts[0], message_count=counts[1], current_tokens=tokens)
+            change = ConversationChange(self._agent_id, key, round(used, 3), stats, changed, before.keys() - now.keys())
             self._stored[key] = now
             yield WriteJob(write_conversation_change, arguments=(change,))
 

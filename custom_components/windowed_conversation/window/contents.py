@@ -264,11 +264,16 @@ class Contents:
         waiting = self.state.pending_summary and self.state.pending_summary.without_exchanges(passage.numbers)
         self.state = self.state._replace(pending_summary=waiting)
 
-    def snapshot(self, conversation_id: str) -> Snapshot:
+    def exchanges_after_abort(self, following: Iterable[OpenExchange]) -> tuple[Exchange, ...]:
+        """Return the exchanges as `abort` would restore them, and those that follow the open one."""
+        exchanges = {exchange.number: exchange for exchange in self.history} | self._exchanges_before
+        later = [each.to_exchange(number) for number, each in enumerate(following, start=self.last_number + 2)]
+        return (*[exchanges[number] for number in sorted(exchanges)], *later)
+
+    def snapshot(self, conversation_id: str, following: Iterable[OpenExchange]) -> Snapshot:
         """Return a snapshot of the contents without an open exchange, as `abort` would restore them."""
         state = self._state_before if self.open_exchange else self.state
-        exchanges = {exchange.number: exchange for exchange in self.history} | self._exchanges_before
-        in_order = tuple(exchanges[number].with_number(0) for number in sorted(exchanges))
+        in_order = tuple(exchange.with_number(0) for exchange in self.exchanges_after_abort(following))
         waiting = state.pending_summary.exchanges if state.pending_summary else ()
         return Snapshot(conversation_id, state.system, in_order, state.evicted, waiting)
 

@@ -89,6 +89,9 @@ class Window:
         self._counter = counter
         self._clock = clock
         self._contents = Contents()
+        # Exchanges that took place while the open one was being written, and that follow it.
+        self._following: list[OpenExchange] = []
+        self._has_new_following = False
 
     @property
     def is_open(self) -> bool:
@@ -234,6 +237,10 @@ class Window:
 
         Raises `NoOpenExchange` and `UnansweredToolCalls`.
         """
+        self._close()
+        self._add_following()
+
+    def _close(self) -> None:
         contents = self._contents
         opened = contents.open_exchange or _raise_not_open()
         exchange = opened.to_exchange(contents.last_number + 1)
@@ -264,30 +271,47 @@ class Window:
 
         A policy that was set in the meantime remains in force, and exchanges that exceed it are not restored.
         """
+        self._abort()
+        self._add_following()
+
+    def _abort(self) -> None:
         self._contents.abort(self._contents.open_exchange or _raise_not_open())
         self._turn_limit_tokens, self._effective_policy = None, self.policy
         self._trim_if_needed()
 
+    def _add_following(self) -> None:
+        """Add the exchanges that waited for the end of the open one."""
+        while self._following:
+            exchange = self._following.pop(0)
+            self.add_exchange(exchange.messages, exchange.tags - exchange.messages[0].tags)
+
     def add_exchange(self, messages: Iterable[Message], tags: Iterable[str] = ()) -> None:
         """Add a whole exchange that took place outside the window, beginning with the user's message.
 
-        If it is not valid, nothing is added. Raises the errors of `open`, `add` and `close`.
+        It follows the open exchange if there is one, and is not sent, counted or returned before that has ended. If it
+        is not valid, nothing is added. Raises `InvalidMessage`, `InvalidTag` and `UnansweredToolCalls`.
         """
-        messages = tuple(messages)
+        messages, most = tuple(messages), self.policy.result_cap_tokens
         if not messages:
             raise InvalidMessage("an exchange has at least the user's message")
-        self._raise_if_open()
-        most = self.policy.result_cap_tokens
         exchange = OpenExchange(prepare_message(messages[0], most, self._counter, self._clock()))
         exchange.tags = join_tags(exchange.tags, check_tags(tags))
+        if self._contents.open_exchange is not None:
+            for message in messages[1:]:
+                exchange.append(prepare_message(message, most, self._counter, self._clock()))
+            # a call without a result is an error
+            exchange.to_exchange()
+            self._following.append(exchange)
+            self._has_new_following = True
+            return
         self._contents.begin(exchange)
         self._trim_if_needed()
         try:
             for message in messages[1:]:
                 self.add(message)
-            self.close()
+            self._close()
         except BaseException:
-            self.abort()
+            self._abort()
             raise
 
     def tag_exchange(self, number: int, *, add: Iterable[str] = (), remove: Iterable[str] = ()) -> None:
@@ -322,16 +346,21 @@ class Window:
     def take_changed_exchanges(self) -> tuple[Exchange, ...] | None:
         """Return the closed exchanges if any has changed since the last call that returned them, else None.
 
-        Always returns None while an exchange is open, because an abort may still restore exchanges that were evicted.
+        While an exchange is open, they are those that an abort would restore, and only a new exchange that follows the
+        open one counts as a change.
         """
-        if self._contents.open_exchange is not None or not self._contents.has_changed:
+        has_changed = self._has_new_following if self.is_open else self._contents.has_changed
+        self._has_new_following = False
+        if not has_changed:
             return None
+        if self.is_open:
+            return self._contents.exchanges_after_abort(self._following)
         self._contents.has_changed = False
         return tuple(self._contents.history)
 
     def snapshot(self) -> Snapshot:
         """Return a snapshot of the window without an open exchange, as `abort` would restore it."""
-        return self._contents.snapshot(self.conversation_id)
+        return self._contents.snapshot(self.conversation_id, self._following)
 
     def restore(self, snapshot: Snapshot) -> None:
         """Load a snapshot into an empty window and trim it to the policy. Messages are not counted again."""
