@@ -130,6 +130,7 @@ class Local:
 class Host:
     """The host of a turn. If `question` is an exception, building the question raises it."""
 
+    window: Window
     reply: Reply
     local: Local
     question: Question | Exception
@@ -149,6 +150,14 @@ class Host:
     def defer(self, work: Callable[[], None]) -> None:
         """See `TurnHost.defer`. Runs the work at once."""
         work()
+
+    def get_window(self) -> Window:
+        """See `TurnHost.get_window`."""
+        return self.window
+
+    async def enter_window(self) -> Window:
+        """See `TurnHost.enter_window`."""
+        return self.window
 
     def on_billed(self, billed: BilledRequest) -> None:
         """See `TurnHost.on_billed`."""
@@ -171,7 +180,7 @@ def make_turn(
     **handlers: Any,
 ) -> Turn:
     """Return a turn for `run_turn`, with a `Host` that has the other arguments."""
-    host = Host(reply, local or Local(), question, **handlers)
+    host = Host(window, reply, local or Local(), question, **handlers)
     return Turn(window, text, decide_first_route(routing, text), limits or TurnLimits(), host)
 
 

@@ -551,6 +551,115 @@ async def test_window_that_expires_is_not_in_use_by_a_turn_that_the_end_of_anoth
     await turn.__aexit__(None, None, None)
 
 
+async def command(registry: WindowRegistry, text: str, gate: asyncio.Event | None = None) -> None:
+    """Take a turn that does not need the window, and add its exchange."""
+    with registry.reserve("a") as place:
+        place.defer_work(lambda: place.window.add_exchange((Message.user(text), Message.assistant("done"))))
+        if gate is not None:
+            await gate.wait()
+
+
+async def question(registry: WindowRegistry, text: str, gate: asyncio.Event, seen: list[list[str]]) -> None:
+    """Take a turn that needs the window, and answer when the gate is opened."""
+    async with registry.begin_turn("a") as window:
+        window.open(text)
+        seen.append([message.content for message in window.messages() if message.content != "done"])
+        await gate.wait()
+        window.add(Message.assistant("done"))
+        window.close()
+
+
+async def test_turn_without_the_window_does_not_wait_and_comes_in_its_order(registry: WindowRegistry) -> None:
+    gate, seen = asyncio.Event(), list[list[str]]()
+    first = elsewhere(question(registry, "first", gate, seen))
+    await settle()
+    await elsewhere(command(registry, "one"))
+    second = elsewhere(question(registry, "second", gate, seen))
+    await settle()
+    await elsewhere(command(registry, "two"))
+    registry.run_deferred_work()
+
+    gate.set()
+    await asyncio.gather(first, second)
+    registry.run_deferred_work()
+
+    assert seen == [["first"], ["first", "one", "second"]]
+    assert asked(registry.get_loaded("a")) == ["first", "one", "second", "two"]
+
+
+async def test_exchange_after_an_open_one_is_in_the_snapshot_at_once(registry: WindowRegistry) -> None:
+    gate, seen = asyncio.Event(), list[list[str]]()
+    waiting = elsewhere(question(registry, "first", gate, seen))
+    await settle()
+    await elsewhere(command(registry, "one"))
+
+    registry.run_deferred_work()
+
+    (snapshot,) = [window.snapshot() for window in registry.loaded_windows().values()]
+    assert [exchange.messages[0].content for exchange in snapshot.exchanges] == ["one"]
+    gate.set()
+    await waiting
+
+
+async def test_commands_that_end_in_another_order_are_added_in_the_order_in_which_they_came(
+    registry: WindowRegistry,
+) -> None:
+    gate = asyncio.Event()
+    slow = elsewhere(command(registry, "slow", gate))
+    await settle()
+    await elsewhere(command(registry, "quick"))
+    gate.set()
+    await slow
+    registry.run_deferred_work()
+
+    assert asked(registry.get_loaded("a")) == ["slow", "quick"]
+
+
+async def test_command_whose_turn_was_cancelled_lets_the_next_one_in(registry: WindowRegistry) -> None:
+    cancelled = elsewhere(command(registry, "never", asyncio.Event()))
+    await settle()
+    waiting = elsewhere(use(registry, "a"))
+    await settle()
+    assert not waiting.done()
+
+    cancelled.cancel()
+
+    await asyncio.wait_for(waiting, 1)
+
+
+async def test_command_that_leads_to_its_own_window_is_refused_at_once(registry: WindowRegistry) -> None:
+    with registry.reserve("a"), pytest.raises(WindowBusy):
+        await use(registry, "a")
+
+
+async def test_command_does_not_wait_until_a_stored_window_is_read(shelved: WindowRegistry, shelf: Shelf) -> None:
+    await command(shelved, "three")
+    shelved.run_deferred_work()
+
+    assert (shelf.read_keys, shelved.unread_keys()) == ([], ["a"])
+    assert asked(await shelved.load("a")) == ["one", "two", "three"]
+
+
+async def test_change_is_also_made_to_what_is_added_later(registry: WindowRegistry) -> None:
+    gate, seen = asyncio.Event(), list[list[str]]()
+    first = elsewhere(question(registry, "first", gate, seen))
+    await settle()
+    second = elsewhere(question(registry, "second", gate, seen))
+    await settle()
+    await elsewhere(command(registry, "secret"))
+
+    registry.rewrite_windows(
+        lambda _key, snapshot: snapshot._replace(
+            exchanges=tuple(each for each in snapshot.exchanges if each.messages[0].content != "secret")
+        )
+    )
+    gate.set()
+    await asyncio.gather(first, second)
+    registry.run_deferred_work()
+
+    assert asked(registry.get_loaded("a")) == ["first", "second"]
+
+
 def strip_exchanges(_key: str, snapshot: Snapshot) -> Snapshot:
     """Return the snapshot of a window without its exchanges."""
     return snapshot._replace(exchanges=())

@@ -57,8 +57,19 @@ def _get_steps(state: Turn) -> tuple[Callable[[Agent, ConversationTurn], None], 
 
 
 def read_window(agent: Agent, turn: ConversationTurn) -> None:
-    """Read the statistics of the window, which has the exchange of a local turn only now."""
-    turn.stats_after = turn.window.stats()
+    """Read the statistics of the window, which has the exchange of a local turn only now.
+
+    A window that was not in memory is read, so that the exchange can be written.
+    """
+    turn.stats_after = turn.place.stats()
+    if turn.place.is_unread:
+        work = _async_load_window(agent, turn.window_key)
+        agent.entry.async_create_background_task(agent.hass, work, f"window of {turn.entity_id}")
+
+
+async def _async_load_window(agent: Agent, key: str) -> None:
+    if await agent.windows.load(key) is not None:
+        agent.schedule_notify()
 
 
 def count_turn(agent: Agent, turn: ConversationTurn) -> None:
@@ -146,8 +157,9 @@ def store_in_memory(agent: Agent, turn: ConversationTurn) -> None:
         return
     if turn.window_key in agent.state.private_until:
         return
-    # A model has answered, so the newest exchange is this turn.
-    newest = turn.window.exchanges()[-1].messages
+    # Commands that were given meanwhile follow the exchange of this turn.
+    answered = [each for each in turn.window.exchanges() if f"route:{Route.LOCAL}" not in each.tags]
+    newest = answered[-1].messages
     past = _build_past_turn(agent, turn, newest)
     if past is not None and not store.predates_forgetting(newest[0].created or -math.inf):
         store.async_queue_record(past)

@@ -124,7 +124,7 @@ class Agent:
 
         A step that fails is logged and stops no other.
         """
-        self.windows.defer_work(key, partial(_run_each, steps, "A step after a turn failed"))
+        self.windows.defer_work(key, partial(run_each, steps, "A step after a turn failed"))
         self.schedule_notify()
 
     @callback
@@ -147,7 +147,7 @@ class Agent:
         if self._notify_timer is not None:
             self._notify_timer.cancel()
             self._notify_timer = None
-        _run_each(self._listeners, "A listener of an agent failed")
+        run_each(self._listeners, "A listener of an agent failed")
         async_dispatcher_send(self.hass, SIGNAL_AGENT_CHANGED, self)
         self.state.conversations.save()
 
@@ -158,7 +158,7 @@ class Agent:
             self._notify_timer = asyncio.get_running_loop().call_later(_NOTIFY_DELAY, self.notify_listeners)
 
 
-def _run_each(callbacks: Iterable[Callable[[], None]], what: str) -> None:
+def run_each(callbacks: Iterable[Callable[[], None]], what: str) -> None:
     """Call each callback in order. The error of one that fails is logged with the text `what`, and stops no other."""
     for run in callbacks:
         try:

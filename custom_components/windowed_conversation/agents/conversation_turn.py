@@ -1,5 +1,6 @@
 """A turn in Home Assistant as one object, which is the host of the turn, and the question that it builds."""
 
+import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -36,14 +37,30 @@ from ..providers import count_tools_tokens
 from ..record import TurnRecord
 from ..turn.attempts import ToolRun
 from ..turn.context import ContextPlacement, InputStamp
-from ..turn.errors import PromptRenderingFailed
+from ..turn.errors import ConversationBusy, PromptRenderingFailed
 from ..turn.limits import RequestWeight, calculate_max_live_tokens, calculate_overview_limit, weigh_request
 from ..turn.model import BilledRequest, Model, Question
 from ..turn.names import clean_name
 from ..turn.routing import Route, RouteDecision, RouteReason, RoutingMode, Situation
 from ..turn.state import LocalMessagesBuilder, Turn
-from ..window import Attachment, EstimatedCounter, TextKind, Window, WindowStats, count_text_tokens
-from .agent import Agent, EntityAgent, async_find_agent, async_find_fallback_agents, async_learn_usage
+from ..window import (
+    Attachment,
+    EstimatedCounter,
+    TextKind,
+    TurnPlace,
+    Window,
+    WindowBusy,
+    WindowStats,
+    count_text_tokens,
+)
+from .agent import (
+    Agent,
+    EntityAgent,
+    async_find_agent,
+    async_find_fallback_agents,
+    async_learn_usage,
+    run_each,
+)
 from .forgetting import async_run_deletion
 from .gate import Gate
 from .live_context import TurnContext, calculate_live_limit
@@ -55,7 +72,7 @@ _LOGGER = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class ConversationTurn:
-    """One turn, later with its window and its chat log, and at last its result. It is the `TurnHost` of its `state`."""
+    """One turn, from its place among those of its window to its result. It is the `TurnHost` of its `state`."""
 
     agent: Agent
     entity_id: str
@@ -63,12 +80,12 @@ class ConversationTurn:
     user_input: ConversationInput
     speaker: Speaker
     gate: Gate
-    # Whether it has its window and the other values that `begin` sets.
-    has_begun: bool = False
-    # Whether the answer was promised.
-    is_in_background: bool = False
+    # How long it may wait for its window, on the clock of the event loop.
+    wait_ends_at: float = 0.0
+    place: TurnPlace = field(init=False)
     reply: ChatLogReply = field(init=False)
     chat_log: ChatLog = field(init=False)
+    # Earlier turns may use it until a model is asked.
     window: Window = field(init=False)
     # The id of the turn in the record, which sorts by time.
     id: str = field(init=False)
@@ -77,6 +94,8 @@ class ConversationTurn:
     # In seconds since the epoch.
     started_at: float = field(init=False)
     dialog: MemoryDialog = field(init=False)
+    # Returns the reply in the chat log of the conversation, if another turn may use that at first.
+    open_log: Callable[[], ChatLogReply] | None = None
     # The statistics of the window at the start.
     stats_before: WindowStats = field(init=False)
     # The statistics of the window after the turn.
@@ -95,21 +114,20 @@ class ConversationTurn:
     # What the trace, the event and the sensor of the last route show of the answer.
     attributes: Mapping[str, Any] = field(default_factory=dict)
 
-    def begin(self, reply: ChatLogReply, window: Window) -> None:
-        """Begin the turn, which has its window now."""
-        self.has_begun = True
-        self.reply, self.chat_log, self.window = reply, reply.chat_log, window
+    def begin(self, place: TurnPlace, reply: ChatLogReply, open_log: Callable[[], ChatLogReply] | None = None) -> None:
+        """Begin the turn, which has the window only once it has entered that."""
+        self.place, self.reply, self.chat_log, self.open_log = place, reply, reply.chat_log, open_log
+        self.window = place.window
         self.id = str(uuid7())
         self.record_id = None if self.agent.config.record is RecordLevel.OFF else self.id
         self.started_at = time.time()
         self.dialog = MemoryDialog(self.agent.last_memory_answers, self.window_key, self.speaker)
-        self.stats_before = self.stats_after = window.stats()
+        self.stats_before = self.stats_after = place.stats()
 
-    def move_to_background(self) -> None:
-        """Record that the turn goes on in the background, where it has more time."""
-        self.is_in_background = True
-        if self.has_begun:
-            self.state.move_to_background()
+    @property
+    def is_in_background(self) -> bool:
+        """Whether the answer was promised."""
+        return hasattr(self, "state") and self.state.is_in_background
 
     @property
     def current_agent(self) -> Agent:
@@ -133,6 +151,27 @@ class ConversationTurn:
         if self.intents.is_memory_answer:
             self.state.decision = RouteDecision(Route.LOCAL, RouteReason.MEMORY_REQUEST)
         return answer
+
+    def defer(self, work: Callable[[], None]) -> None:
+        """See `TurnHost.defer`."""
+        self.place.defer_work(partial(run_each, (work,), "A step after a turn failed"))
+
+    def get_window(self) -> Window:
+        """See `TurnHost.get_window`."""
+        return self.place.window
+
+    async def enter_window(self) -> Window:
+        """See `TurnHost.enter_window`."""
+        has_waited = not self.place.is_first
+        try:
+            window = self.window = await self.place.enter(self.wait_ends_at - asyncio.get_running_loop().time())
+        except WindowBusy as err:
+            raise ConversationBusy(str(err)) from err
+        if has_waited and self.open_log is not None:
+            self.reply = self.open_log()
+            self.chat_log = self.reply.chat_log
+        self.stats_before = self.stats_after = window.stats()
+        return window
 
     async def build_question(self) -> Question:
         """See `TurnHost.build_question`. Adds the tools to the chat log."""
@@ -187,10 +226,6 @@ class ConversationTurn:
         if home_states is None or not is_order(text, language):
             return False
         return home_states.get_home(language).may_claim_change(text, answer)
-
-    def defer(self, work: Callable[[], None]) -> None:
-        """See `TurnHost.defer`. Another agent may succeed this one during the turn, which has the same windows."""
-        self.agent.defer_work(self.window_key, work)
 
     def on_billed(self, billed: BilledRequest) -> None:
         """See `TurnHost.on_billed`."""

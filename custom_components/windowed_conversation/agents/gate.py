@@ -67,6 +67,8 @@ class GateState:
 
     def find(self, user_input: ConversationInput) -> WithheldAction | None:
         """Return the newest action whose speaker an input may be of."""
+        if not self.actions:
+            return None
         oldest = time.monotonic() - _CODE_SECONDS
         self.actions = [each for each in self.actions if each.asked_at > oldest]
         return next((each for each in reversed(self.actions) if each.is_asked_of(user_input)), None)

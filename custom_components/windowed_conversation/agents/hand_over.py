@@ -123,13 +123,8 @@ class PipelineTurn:
         self._hand_over_seconds = HAND_OVER_SECONDS if may_be_silent else SILENT_HAND_OVER_SECONDS
         asks_model = agent.model is not None and config.routing is not RoutingMode.LOCAL_ONLY
         self._can_hand_over = asks_model and config.limits.turn_timeout > self._hand_over_seconds
-
-    @property
-    def max_wait_seconds(self) -> float:
-        """How long the turn may wait for its window, in seconds."""
-        limits = self.turn.agent.config.limits
-        limits = limits.extend_to_background() if self._can_hand_over else limits
-        return self._received_at + limits.turn_timeout - asyncio.get_running_loop().time()
+        if self._can_hand_over:
+            turn.wait_ends_at = received_at + config.limits.extend_to_background().turn_timeout
 
     async def async_run(self, answer: Coroutine[Any, Any, ConversationResult]) -> ConversationResult:
         """Return the result of `answer`, the turn, or the promise of an answer if no word was said in time."""
@@ -167,7 +162,7 @@ class PipelineTurn:
             self.reply.speak(phrase)
         self.reply.detach()
         leave_session(task)
-        self.turn.move_to_background()
+        self.turn.state.move_to_background()
         ChatLogReply(self._pipeline_log, self.turn.entity_id).add_answer(phrase)
         HandOver(self.turn, task, self._satellite_registry_id).start()
         return _build_result(language, phrase, self._pipeline_log.conversation_id)
@@ -315,7 +310,7 @@ def async_fire_lost_answers(agent: Agent) -> None:
 
 
 def _fire_event(agent: Agent, conversation_id: str, outcome: Delivery, turn: ConversationTurn | None = None) -> None:
-    turn_id = turn.record_id if turn is not None and turn.has_begun else None
+    turn_id = turn.record_id if turn is not None else None
     async_fire_answer_event(agent.hass, agent.id, conversation_id, outcome, turn_id=turn_id)
 
 

@@ -353,7 +353,7 @@ class LocalAnswerer:
         if not self._can_ask_model:
             situation = Situation()
         answer = (
-            await self._answer_gate()
+            (await self._answer_gate() if self._gate.has_reply else None)
             or await self._try_sentence_triggers()
             or await self._ask_memory()
             or await self._try_intents(situation)
@@ -367,10 +367,8 @@ class LocalAnswerer:
             raise LocalAnswerFailed(f"local error code {answer.error_code}")
         return partial(convert_contents, self._hass, self._chat_log.content[before:] if self._is_recorded else ())
 
-    async def _answer_gate(self) -> IntentResponse | None:
+    async def _answer_gate(self) -> IntentResponse:
         """Return the answer to a yes or a code, after carrying out the action that waited for it."""
-        if not self._gate.has_reply:
-            return None
         return self._build_question(await self._gate.async_answer_reply(self._carry_out))
 
     async def _carry_out(self, sentence: ConversationInput) -> str:

@@ -19,6 +19,7 @@ from ..bridge.chat_log import (
     async_open_session,
     find_pipeline_exchanges,
     find_pipeline_log,
+    open_own_log,
     replace_input_text,
 )
 from ..bridge.errors import (
@@ -32,7 +33,7 @@ from ..bridge.errors import (
 from ..bridge.persons import async_find_speaker, async_get_device_owners
 from ..bridge.turn_report import async_trace_turn, name_asked_agents
 from ..memory.bridge.answers import are_sentences_loaded, async_load_sentences
-from ..turn.errors import ConversationBusy, IdTooLong
+from ..turn.errors import IdTooLong
 from ..turn.routing import (
     Route,
     RouteDecision,
@@ -44,7 +45,7 @@ from ..turn.routing import (
 )
 from ..turn.state import Turn
 from ..turn.turn import run_turn
-from ..window import WindowBusy, WindowError
+from ..window import Message
 from .after_turn import defer_steps
 from .agent import Agent
 from .conversation_turn import ConversationTurn
@@ -52,14 +53,10 @@ from .echo import SpokenAnswer, async_record_spoken_answer, async_take_echoed_an
 from .gate import async_open_gate
 from .hand_over import PipelineTurn, async_end_hand_overs
 from .live_context import NO_METRICS
-from .local_intents import get_speech
 from .record import describe_turn
 from .store import async_get_store
 
 _LOGGER = logging.getLogger(__name__)
-
-# In seconds, between checks whether a pipeline has released the chat log.
-_CHAT_LOG_RETRY_SECONDS = 0.05
 
 _FAULT_MESSAGE = "A turn failed in an unexpected way"
 
@@ -77,17 +74,12 @@ async def async_take_turn(agent: Agent, entity_id: str, user_input: Conversation
         return await _async_refuse(agent, replace(user_input, conversation_id=None), err)
     except Unauthorized as err:
         return await _async_refuse(agent, user_input, err)
-    except WindowBusy as err:
-        return await _async_refuse(agent, user_input, ConversationBusy(str(err)))
 
 
 async def _async_answer_in_order(
     agent: Agent, entity_id: str, user_input: ConversationInput, session: ChatSession
 ) -> ConversationResult:
-    """Answer an input once the window and the chat log are free. Each is used by one turn at a time.
-
-    Raises `IdTooLong`, and `WindowBusy` if the wait is longer than the turn timeout.
-    """
+    """Answer an input in its place among the turns of its window. Raises `IdTooLong`."""
     received_at = asyncio.get_running_loop().time()
     gate = await async_open_gate(agent.hass, agent.id, agent.config, agent.state.gate, user_input)
     user_input = gate.user_input
@@ -104,49 +96,44 @@ async def _async_answer_in_order(
         owner=speaker.person if speaker.is_known_by_device else None,
     )
     turn = ConversationTurn(agent, entity_id, str(key), user_input, speaker.for_window(key), gate)
+    turn.wait_ends_at = received_at + agent.config.limits.turn_timeout
     if (pipeline_log := find_pipeline_log(session)) is not None:
         replace_input_text(pipeline_log, user_input.text)
-        return await _async_answer_pipeline(turn, pipeline_log, received_at)
-    loop, ends_at = asyncio.get_running_loop(), received_at + agent.config.limits.turn_timeout
-    while True:
-        async with agent.windows.begin_turn(turn.window_key, timeout=ends_at - loop.time()) as window:
-            with ExitStack() as stack:
-                try:
-                    chat_log = stack.enter_context(conversation.async_get_chat_log(agent.hass, session, user_input))
-                except BUSY_ERRORS:
-                    pass
-                else:
-                    turn.begin(ChatLogReply(chat_log, entity_id), window)
-                    return await async_answer(turn)
-        if loop.time() >= ends_at:
-            raise WindowBusy("another agent's turn has the chat log")
-        await asyncio.sleep(_CHAT_LOG_RETRY_SECONDS)
+        pipeline_turn = PipelineTurn(turn, pipeline_log, received_at)
+        return await pipeline_turn.async_run(_async_answer_pipeline(turn, pipeline_turn.reply))
+    with agent.windows.reserve(turn.window_key) as place, ExitStack() as stack:
+        open_log = partial(_open_chat_log, stack, turn, session)
+        turn.begin(place, open_log(is_own=not place.is_first), partial(open_log, is_own=False))
+        return await async_answer(turn)
 
 
-async def _async_answer_pipeline(
-    turn: ConversationTurn, pipeline_log: ChatLog, received_at: float
-) -> ConversationResult:
-    """Answer the input of an Assist pipeline, which has its chat log already, once the window is free."""
-    pipeline_turn = PipelineTurn(turn, pipeline_log, received_at)
-    reply, windows = pipeline_turn.reply, turn.agent.windows
+async def _async_answer_pipeline(turn: ConversationTurn, reply: ChatLogReply) -> ConversationResult:
+    """Answer the input of an Assist pipeline, which has its chat log already."""
+    with turn.agent.windows.reserve(turn.window_key) as place:
+        turn.begin(place, reply)
+        return await async_answer(turn)
 
-    async def answer() -> ConversationResult:
+
+def _open_chat_log(stack: ExitStack, turn: ConversationTurn, session: ChatSession, *, is_own: bool) -> ChatLogReply:
+    """Return the reply to an input in its chat log, or in a log of its own while another turn uses the chat log."""
+    hass, user_input = turn.agent.hass, turn.user_input
+    stack.close()
+    if not is_own:
         try:
-            async with windows.begin_turn(turn.window_key, timeout=pipeline_turn.max_wait_seconds) as window:
-                turn.begin(reply, window)
-                return await async_answer(turn)
-        except WindowBusy as err:
-            result = await _async_refuse(turn.agent, turn.user_input, ConversationBusy(str(err)))
-            if reply.is_being_spoken:
-                reply.speak(get_speech(result.response))
-            return result
-
-    return await pipeline_turn.async_run(answer())
+            chat_log = stack.enter_context(conversation.async_get_chat_log(hass, session, user_input))
+        except BUSY_ERRORS:
+            is_own = True
+        else:
+            # other agents use the chat log as well, so restore the tools that it has
+            stack.callback(setattr, chat_log, "llm_api", chat_log.llm_api)
+    if is_own:
+        chat_log = stack.enter_context(open_own_log(hass, user_input))
+    return ChatLogReply(chat_log, turn.entity_id)
 
 
 async def async_answer(turn: ConversationTurn) -> ConversationResult:
     """Run a turn and return its result. An unexpected exception also becomes a spoken answer."""
-    llm_api, hass, user_input = turn.chat_log.llm_api, turn.agent.hass, turn.user_input
+    hass, user_input = turn.agent.hass, turn.user_input
     echoed = async_take_echoed_answer(hass, user_input.satellite_id, turn.speaker.text)
     try:
         _record_pipeline_answers(turn)
@@ -157,10 +144,9 @@ async def async_answer(turn: ConversationTurn) -> ConversationResult:
             turn.agent.config.limits,
             turn,
         )
-        if turn.is_in_background:
-            state.move_to_background()
         try:
             await run_turn(state)
+            turn.agent.last_memory_answers.update(turn.dialog.answers)
         finally:
             record = turn.record = describe_turn(turn)
             turn.attributes = {
@@ -170,15 +156,13 @@ async def async_answer(turn: ConversationTurn) -> ConversationResult:
                 **(turn.live_context.metrics if turn.live_context else NO_METRICS),
                 "turn_id": turn.record_id,
             }
-            async_trace_turn(state, record, turn.attributes, turn.window.stats())
+            stats = turn.stats_before if state.run is None else turn.window.stats()
+            async_trace_turn(state, record, turn.attributes, stats)
             defer_steps(turn)
         result = await _async_build_result(turn) if echoed is None else _build_echo_result(turn, echoed)
     except Exception as err:  # noqa: BLE001 - no error is answered with silence
         log_fault(_LOGGER, _FAULT_MESSAGE, err)
         result = await _async_build_failure_result(turn, err, turn.reply.text)
-    finally:
-        # other agents use the chat log as well, so restore the tools that it had
-        turn.chat_log.llm_api = llm_api
     if not turn.is_in_background:
         async_record_spoken_answer(hass, user_input, result)
     return result
@@ -188,7 +172,10 @@ def _decide_route(turn: ConversationTurn, *, is_echo: bool) -> RouteDecision:
     """Return the first route. The last answer of memory is taken by the next input that is no echo."""
     if is_echo:
         return RouteDecision(Route.LOCAL, RouteReason.ECHO)
-    turn.dialog.take_last_answer(_find_last_answer(turn.chat_log))
+    if turn.dialog.answers:
+        turn.dialog.take_last_answer(_find_last_answer(turn.chat_log))
+    # the next input finds only what this turn has said, not what its model is about to ask
+    turn.dialog.answers = {}
     if turn.gate.take_reply():
         return RouteDecision(Route.LOCAL, RouteReason.LOCAL_MATCH)
     return decide_first_route(turn.agent.config.routing, turn.speaker.text)
@@ -214,7 +201,8 @@ async def _async_build_result(turn: ConversationTurn) -> ConversationResult:
         response = turn.intents.response
         if turn.reply.is_being_spoken:
             turn.reply.speak(turn.intents.answer_text)
-        return ConversationResult(response, log.conversation_id, continue_conversation=turn.intents.asks)
+        asks = turn.intents.asks or log.continue_conversation
+        return ConversationResult(response, log.conversation_id, continue_conversation=asks)
     if state.error is not None:
         return await _async_build_failure_result(turn, state.error, state.sent_text)
     # the result is made of the last content, so the sources come after it
@@ -233,12 +221,15 @@ def _record_pipeline_answers(turn: ConversationTurn) -> None:
     store = async_get_store(agent.hass)
     for exchange in find_pipeline_exchanges(turn.chat_log, turn.entity_id, turn.window.messages()):
         agent.last_memory_answers.pop(turn.window_key, None)
-        if store is not None and store.predates_forgetting(exchange[0].created or -math.inf):
-            continue
-        try:
-            turn.window.add_exchange(exchange, tags={f"route:{Route.LOCAL}"})
-        except WindowError as err:
-            _LOGGER.debug("An exchange of the pipeline is not whole: %s", type(err).__name__)
+        if store is None or not store.predates_forgetting(exchange[0].created or -math.inf):
+            turn.defer(partial(_add_pipeline_exchange, turn, exchange))
+
+
+def _add_pipeline_exchange(turn: ConversationTurn, exchange: tuple[Message, ...]) -> None:
+    # a turn that was interrupted meanwhile may have added it already
+    window = turn.get_window()
+    if not any(each.created == exchange[0].created for each in window.messages()):
+        window.add_exchange(exchange, tags={f"route:{Route.LOCAL}"})
 
 
 async def _async_build_failure_result(turn: ConversationTurn, error: Exception, spoken: str) -> ConversationResult:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, aclosing
+from contextlib import AbstractContextManager, aclosing, contextmanager
 from copy import copy
 from dataclasses import asdict, replace
 from inspect import signature
@@ -21,7 +21,11 @@ from homeassistant.components.conversation import (
     ToolResultContentDeltaDict,
     UserContent,
 )
-from homeassistant.components.conversation.chat_log import async_subscribe_chat_logs, current_chat_log
+from homeassistant.components.conversation.chat_log import (
+    DATA_CHAT_LOGS,
+    async_subscribe_chat_logs,
+    current_chat_log,
+)
 from homeassistant.components.conversation.const import ChatLogEventType
 from homeassistant.core import CALLBACK_TYPE, HomeAssistant, callback, split_entity_id, valid_domain, valid_entity_id
 from homeassistant.helpers import area_registry as ar, entity_registry as er, llm
@@ -143,6 +147,23 @@ def find_pipeline_log(session: ChatSession) -> ChatLog | None:
     if chat_log is None or chat_log.delta_listener is None or chat_log.conversation_id != session.conversation_id:
         return None
     return chat_log
+
+
+@contextmanager
+def open_own_log(hass: HomeAssistant, user_input: ConversationInput) -> Iterator[ChatLog]:
+    """Return a context manager with a chat log of an input's own, for the time in which another turn uses the real one.
+
+    It begins with the contents of the real one, and is dropped at the end.
+    """
+    chat_log = ChatLog(hass, user_input.conversation_id or "")
+    if (current := hass.data.get(DATA_CHAT_LOGS, {}).get(chat_log.conversation_id)) is not None:
+        chat_log.content = [*current.content]
+    chat_log.async_add_user_content(UserContent(content=user_input.text))
+    token = current_chat_log.set(chat_log)
+    try:
+        yield chat_log
+    finally:
+        current_chat_log.reset(token)
 
 
 def replace_input_text(chat_log: ChatLog, text: str) -> None:

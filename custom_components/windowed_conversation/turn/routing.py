@@ -233,9 +233,12 @@ def decide_fallback_route(error: ProviderError) -> RouteDecision:
 
 
 def build_situation(window: Window, now: float) -> Situation:
-    """Return the situation of a window's next input; `now` is in seconds since the epoch."""
+    """Return the situation of a window's next input; `now` is in seconds since the epoch.
+
+    While an exchange is open, nobody waits for a reply to the one before it.
+    """
     last = next(reversed(window.exchanges()), None)
-    if last is None:
+    if last is None or window.is_open:
         return Situation()
     by_model = f"route:{Route.MODEL}" in last.tags and is_recent(last.messages[-1], now)
     return Situation(expects_reply(last.messages[-1], now), by_model)

@@ -57,8 +57,14 @@ class TurnHost(Protocol):
     async def build_question(self) -> Question:
         """Prepare the input for the model. Called only if a model is used. Raises `TurnError`."""
 
+    def get_window(self) -> Window:
+        """Return the window, which may have been replaced since the turn began."""
+
     def defer(self, work: Callable[[], None]) -> None:
-        """Accept work that runs after the answer."""
+        """Accept work that adds to the window after the answer and after the exchanges of earlier turns."""
+
+    async def enter_window(self) -> Window:
+        """Return the window for exclusive use, once the turns before this one have ended. Raises `ConversationBusy`."""
 
     def on_billed(self, billed: BilledRequest) -> None:
         """Learn from the usage of a request, before its answer is counted into the window."""
@@ -79,6 +85,7 @@ class AgentFailure:
 class Turn:
     """One input, from its route to its outcome. Times are in seconds since `started_at`, on the monotonic clock."""
 
+    # Earlier turns may use it until a model is asked.
     window: Window
     # The user's input.
     text: str

@@ -50,14 +50,16 @@ async def _answer_turn(turn: Turn) -> None:
 def _record_local_exchange(turn: Turn, created: float, answer: LocalMessagesBuilder) -> None:
     if messages := answer():
         question = Message.user(mark_typed_prefixes(turn.text), created=created)
-        turn.window.add_exchange((question, *messages), tags={f"route:{Route.LOCAL}"})
+        turn.host.get_window().add_exchange((question, *messages), tags={f"route:{Route.LOCAL}"})
 
 
 async def _answer_with_model(turn: Turn) -> None:
-    window, deadline = turn.window, asyncio.timeout(turn.limits.turn_timeout)
+    waits_since = time.monotonic()
+    window = turn.window = await turn.host.enter_window()
+    turn.started_at += time.monotonic() - waits_since
+    deadline = turn.deadline = asyncio.timeout(turn.limits.turn_timeout)
     try:
         async with deadline:
-            turn.deadline = deadline
             question = await turn.host.build_question()
             run = turn.run = ModelRun(turn, question, question.model.agent_id)
             window.open(question.stamp_prefix + mark_typed_prefixes(turn.text))

@@ -41,6 +41,7 @@ from .messages import (
 )
 from .policy import ToolResultMode as ToolResultMode, WindowPolicy as WindowPolicy
 from .registry import (
+    TurnPlace as TurnPlace,
     WindowRegistry as WindowRegistry,
     is_in_turn as is_in_turn,
 )

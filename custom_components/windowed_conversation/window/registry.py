@@ -1,8 +1,8 @@
 """A registry of windows by key, limited in number. Each window is used by one turn at a time, on one event loop."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from functools import partial
 import time
@@ -14,47 +14,114 @@ from .window import Window, WindowStats
 
 # Marks of the turns that the current task is part of. They detect a turn that waits for its own window, which would
 # never end. A task that outlives its turn still inherits the mark, but no window has that mark any more.
-_active_turns: ContextVar[frozenset[object]] = ContextVar("active_turns", default=frozenset())
+_own_marks: ContextVar[frozenset[object]] = ContextVar("own_marks", default=frozenset())
 
 
 def is_in_turn() -> bool:
     """Return whether the current task is part of a turn or was started by one."""
-    return bool(_active_turns.get())
+    return bool(_own_marks.get())
 
 
 class _WindowSlot:
     """A window and its users."""
 
-    __slots__ = ("active_turn", "deferred", "last_used", "lock", "rewrites", "stored_stats", "user_count", "window")
+    __slots__ = ("deferred", "last_used", "load_lock", "places", "rewrites", "stored_stats", "window")
 
     def __init__(self, window: Window, last_used: float) -> None:
         self.window = window
         # The statistics of a window that was not loaded into memory yet, otherwise None.
         self.stored_stats: WindowStats | None = None
-        self.lock = asyncio.Lock()
-        # Marks the turn that uses the window.
-        self.active_turn: object = None
-        # The number of turns that use the window or wait for it.
-        self.user_count = 0
+        self.load_lock = asyncio.Lock()
+        # The places of the turns in the order in which they came. Only the turn of the first one may use the window.
+        self.places: list[TurnPlace] = []
         self.last_used = last_used
         # Work that must run before other code uses the window.
         self.deferred: list[Callable[[], None]] = []
-        # Changes of the window that must be made when the turn ends.
-        self.rewrites: list[Callable[[Snapshot], Snapshot]] = []
+        # Changes of the window that must be made when a turn ends, as long as there is the place beside the change.
+        self.rewrites: list[tuple[Callable[[Snapshot], Snapshot], TurnPlace | None]] = []
+
+    @property
+    def is_in_use(self) -> bool:
+        """Whether a turn uses the window."""
+        return bool(self.places) and self.places[0].has_entered
 
     def finish_turns(self) -> Window:
         """Run the deferred work of ended turns, in order, and return the window."""
+        self.remove_ended()
         while self.deferred:
             self.deferred.pop(0)()
         return self.window
 
+    def remove_ended(self) -> None:
+        """Remove the places of ended turns that no other turn precedes, and let the next turn have the window.
 
-async def _acquire_lock(lock: asyncio.Lock, seconds: float | None) -> None:
-    try:
-        async with asyncio.timeout(seconds):
-            await lock.acquire()
-    except TimeoutError as err:
-        raise WindowBusy(f"another turn has had the window for {seconds:g} seconds") from err
+        An exchange that is open precedes them as well, but its window takes those that follow it.
+        """
+        places = self.places
+        first = 1 if places and places[0].has_entered and self.window.is_open else 0
+        while len(places) > first and places[first].has_ended:
+            self.deferred += places.pop(first).deferred
+        if places and (may_enter := places[0].may_enter) is not None and not may_enter.done():
+            may_enter.set_result(None)
+
+
+class TurnPlace:
+    """The place of a turn among the turns of a window. A turn that needs the window waits for those before it."""
+
+    def __init__(self, slot: _WindowSlot, load: Callable[[], Awaitable[None]]) -> None:
+        self.mark = object()
+        self.has_entered = self.has_ended = False
+        # Work that waits for the end of the turns before this one.
+        self.deferred: list[Callable[[], None]] = []
+        # Set while the turn waits for those before it.
+        self.may_enter: asyncio.Future[None] | None = None
+        self._slot = slot
+        self._load = load
+
+    @property
+    def is_first(self) -> bool:
+        """Whether the turns before this one have ended."""
+        return self._slot.places[0] is self
+
+    @property
+    def window(self) -> Window:
+        """The window, which another turn may be using. Before `enter`, its contents may not be in memory."""
+        return self._slot.window
+
+    @property
+    def is_unread(self) -> bool:
+        """Whether the contents of the window are not in memory yet."""
+        return self._slot.stored_stats is not None
+
+    def stats(self) -> WindowStats:
+        """Return the statistics of the window, or the stored ones if its contents are not in memory."""
+        return self._slot.stored_stats or self._slot.window.stats()
+
+    async def enter(self, timeout: float | None = None) -> Window:  # noqa: ASYNC109 - the caller may be cancelled later
+        """Return the window for exclusive use, with the exchanges of all earlier turns.
+
+        Raises `WindowBusy` after `timeout` seconds (None waits forever), or at once if an earlier turn waits for this.
+        """
+        places = self._slot.places
+        if not _own_marks.get().isdisjoint([each.mark for each in places[: places.index(self)]]):
+            raise WindowBusy("the turn that has the window waits for this one")
+        if not self.is_first:
+            self.may_enter = asyncio.get_running_loop().create_future()
+            try:
+                async with asyncio.timeout(timeout):
+                    await self.may_enter
+            except TimeoutError as err:
+                raise WindowBusy(f"another turn has had the window for {timeout:g} seconds") from err
+        self.has_entered = True
+        if self._slot.stored_stats is not None:
+            await self._load()
+        self._slot.deferred += self.deferred
+        self.deferred = []
+        return self._slot.finish_turns()
+
+    def defer_work(self, work: Callable[[], None]) -> None:
+        """Defer work that adds to the window until the turns before this one have ended. Later turns come after it."""
+        (self._slot if self.is_first else self).deferred.append(work)
 
 
 class WindowRegistry[K: Hashable = str]:
@@ -100,77 +167,68 @@ class WindowRegistry[K: Hashable = str]:
     def __contains__(self, key: object) -> bool:
         return key in self._slots
 
+    @contextmanager
+    def reserve(self, key: K, *, is_use: bool = True) -> Iterator[TurnPlace]:
+        """Return a context manager with the next place among the turns of a key's window, which is created if needed.
+
+        Runs the deferred work of earlier turns if all of them have ended. An exchange that is open at the end is
+        aborted. With `is_use` False, the window exists, and this is not its last use.
+        """
+        slot = self._get_or_create_slot(key) if is_use else self._slots[key]
+        place = TurnPlace(slot, partial(self._load_contents, key, slot))
+        slot.places.append(place)
+        if place.is_first:
+            slot.finish_turns()
+        _own_marks.set(_own_marks.get() | {place.mark})
+        try:
+            yield place
+        finally:
+            # The mark is not reset with a token, because a generator may be closed in another context.
+            _own_marks.set(_own_marks.get() - {place.mark})
+            if place.has_entered and slot.window.is_open:
+                slot.window.abort()
+            place.has_ended = True
+            slot.remove_ended()
+            if slot.rewrites:
+                self._rewrite(key, slot)
+            if not place.stats().exchange_count:
+                # Checked only after the deferred work, which may still record an exchange.
+                slot.deferred.append(partial(self._drop_unused, key, slot))
+            if is_use:
+                slot.last_used = self._clock()
+                self._slots[key] = self._slots.pop(key)
+            self._drop_surplus()
+
+    def _rewrite(self, key: K, slot: _WindowSlot) -> None:
+        """Make the changes that wait for the end of a turn, also in exchanges that were added meanwhile."""
+        if slot.is_in_use or slot.load_lock.locked():
+            return
+        slot.finish_turns()
+        for change, _ in slot.rewrites:
+            slot.window = self._build_window(key, change(slot.window.snapshot()))
+        slot.rewrites = [(change, last) for change, last in slot.rewrites if last in slot.places]
+
     @asynccontextmanager
     # The timeout limits only the wait for the window. A timeout around the whole context would cancel the turn as well.
     async def begin_turn(self, key: K, timeout: float | None = None) -> AsyncIterator[Window]:  # noqa: ASYNC109
-        """Return a context manager with exclusive use of a key's window, which is created if it does not exist.
-
-        Callers enter in the order of their calls, after the deferred work of earlier turns. Entering raises
-        `WindowBusy` after `timeout` seconds (None waits forever), or at once inside a turn that uses the same window.
-        An exchange still open at the end is aborted.
-        """
-        slot = self._get_or_create_slot(key)
-        try:
-            async with self._lock_window(key, slot, timeout):
-                slot.active_turn = object()
-                _active_turns.set(_active_turns.get() | {slot.active_turn})
-                try:
-                    if slot.stored_stats is not None:
-                        await self._load_contents(key, slot)
-                    yield slot.finish_turns()
-                finally:
-                    # The mark is not reset with a token, because a generator may be closed in another context.
-                    _active_turns.set(_active_turns.get() - {slot.active_turn})
-                    slot.active_turn = None
-                    if slot.window.is_open:
-                        slot.window.abort()
-        finally:
-            if not (slot.stored_stats or slot.window.stats()).exchange_count:
-                # Checked only after the deferred work, which may still record an exchange.
-                slot.deferred.append(partial(self._drop_unused, key, slot))
-            slot.last_used = self._clock()
-            self._slots[key] = self._slots.pop(key)
-            self._drop_surplus()
+        """Return a context manager with exclusive use of a key's window. Raises the errors of `TurnPlace.enter`."""
+        with self.reserve(key) as place:
+            yield await place.enter(timeout)
 
     @asynccontextmanager
     async def hold_between_turns(self, window: Window) -> AsyncIterator[bool]:
         """Return a context manager during which no turn uses the window. Does not change its last-used time.
 
         Yields whether the window is still in the registry, because it may have been dropped or replaced. Entering runs
-        the deferred work of earlier turns, and raises `WindowBusy` inside a turn that uses the window.
+        the deferred work of earlier turns, and raises `WindowBusy` inside a turn of the window.
         """
         key = self.find_key(window)
         if key is None:
             yield False
             return
-        slot = self._slots[key]
-        try:
-            async with self._lock_window(key, slot):
-                # Another window may have replaced it in the meantime.
-                yield slot.finish_turns() is window
-        finally:
-            self._drop_surplus()
-
-    @asynccontextmanager
-    async def _lock_window(self, key: K, slot: _WindowSlot, seconds: float | None = None) -> AsyncIterator[None]:
-        if slot.active_turn in _active_turns.get():
-            raise WindowBusy("the turn that has the window waits for this one")
-        slot.user_count += 1
-        self._drop_surplus()
-        try:
-            if not slot.lock.locked() and slot.user_count == 1:
-                # Nobody has the lock, so no timeout is needed; setting one would cost more than taking the lock.
-                await slot.lock.acquire()
-            else:
-                await _acquire_lock(slot.lock, seconds)
-            try:
-                yield
-            finally:
-                while slot.rewrites:
-                    slot.window = self._build_window(key, slot.rewrites.pop(0)(slot.window.snapshot()))
-                slot.lock.release()
-        finally:
-            slot.user_count -= 1
+        with self.reserve(key, is_use=False) as place:
+            # Another window may have replaced it in the meantime.
+            yield await place.enter() is window
 
     def find_key(self, window: Window) -> K | None:
         """Return the key of a window, or None if the window is not in the registry."""
@@ -187,11 +245,9 @@ class WindowRegistry[K: Hashable = str]:
         Runs the window's deferred work.
         """
         slot = self._slots.get(key)
-        # A turn that uses the window has already tried to read it. Waiting for that turn could deadlock, because the
-        # turn may wait for this call.
-        if slot is not None and slot.stored_stats is not None and slot.active_turn is None:
-            async with self._lock_window(key, slot):
-                await self._load_contents(key, slot)
+        # A turn that uses the window has already tried to read it.
+        if slot is not None and slot.stored_stats is not None and not slot.is_in_use:
+            await self._load_contents(key, slot)
         # The wait may have replaced the slot, and the deferred work may drop the window.
         if (slot := self._slots.get(key)) is not None:
             slot.finish_turns()
@@ -235,7 +291,7 @@ class WindowRegistry[K: Hashable = str]:
     def run_deferred_work(self) -> None:
         """Run all deferred work of all windows now."""
         for slot in list(self._slots.values()):
-            if slot.deferred:
+            if slot.deferred or slot.places:
                 slot.finish_turns()
 
     def expire_windows(self) -> int:
@@ -250,7 +306,7 @@ class WindowRegistry[K: Hashable = str]:
         slot = self._slots.get(key)
         if slot is None:
             return False
-        if slot.user_count:
+        if slot.places:
             raise WindowBusy("a turn has the window")
         self._slots.pop(key).finish_turns()
         return True
@@ -280,27 +336,38 @@ class WindowRegistry[K: Hashable = str]:
         """
         for key, slot in list(self._slots.items()):
             before = slot.finish_turns().snapshot()
-            if slot.lock.locked():
-                slot.rewrites.append(partial(change, key))
-            elif (after := change(key, before)) is not before:
+            last = slot.places[-1] if slot.places else None
+            if last is not None or slot.load_lock.locked():
+                # turns that have not ended may add an exchange to which the change applies
+                slot.rewrites.append((partial(change, key), last))
+            if slot.is_in_use or slot.load_lock.locked():
+                continue
+            if (after := change(key, before)) is not before:
                 slot.window = self._build_window(key, after)
                 self._drop_unused(key, slot)
 
     async def _load_contents(self, key: K, slot: _WindowSlot) -> None:
         """Load the stored contents of a window. Exchanges that are newer than the stored ones are appended."""
-        snapshot = None if self._read_snapshot is None else await self._read_snapshot(key)
-        # The contents may be unreadable, or the window may no longer be shelved after the wait.
-        if snapshot is None or slot.stored_stats is None:
-            return
-        exchanges = snapshot.exchanges
-        last = max((len(exchanges), *(each.number for each in exchanges[-1:])))
-        newer = (each.with_number(last + place) for place, each in enumerate(slot.finish_turns().exchanges(), start=1))
-        slot.window = self._build_window(key, snapshot._replace(exchanges=(*exchanges, *newer)))
-        slot.stored_stats = None
+        async with slot.load_lock:
+            if slot.stored_stats is None:
+                return
+            snapshot = None if self._read_snapshot is None else await self._read_snapshot(key)
+            # The contents may be unreadable, or the window may no longer be shelved after the wait.
+            if snapshot is None or slot.stored_stats is None:
+                return
+            exchanges = snapshot.exchanges
+            last = max((len(exchanges), *(each.number for each in exchanges[-1:])))
+            newer = enumerate(slot.finish_turns().exchanges(), start=last + 1)
+            added = [each.with_number(number) for number, each in newer]
+            slot.window = self._build_window(key, snapshot._replace(exchanges=(*exchanges, *added)))
+            slot.stored_stats = None
+        if slot.rewrites:
+            self._rewrite(key, slot)
 
     def rewrite_after_turn(self, key: K, change: Callable[[Snapshot], Snapshot]) -> None:
         """Replace a window that is in use with a changed one when its turn ends."""
-        self._slots[key].rewrites.append(change)
+        slot = self._slots[key]
+        slot.rewrites.append((change, slot.places[0]))
 
     def _build_window(self, key: K, snapshot: Snapshot | None = None) -> Window:
         window = self._create_window(key)
@@ -313,11 +380,11 @@ class WindowRegistry[K: Hashable = str]:
     def _drop_unused(self, key: K, slot: _WindowSlot) -> None:
         """Drop a window without exchanges, unless a turn uses it or waits for it."""
         stats = slot.stored_stats or slot.window.stats()
-        if not slot.user_count and not stats.exchange_count and self._slots.get(key) is slot:
+        if not slot.places and not stats.exchange_count and self._slots.get(key) is slot:
             del self._slots[key]
 
     def _is_idle(self, slot: _WindowSlot) -> bool:
-        return not slot.user_count and self._clock() - slot.last_used >= self._idle_seconds
+        return not slot.places and self._clock() - slot.last_used >= self._idle_seconds
 
     def _get_or_create_slot(self, key: K) -> _WindowSlot:
         if key in self._slots and self._is_idle(self._slots[key]):
@@ -329,7 +396,7 @@ class WindowRegistry[K: Hashable = str]:
     def _drop_surplus(self) -> None:
         surplus = len(self._slots) - self._max_windows
         if surplus > 0:
-            unused = [key for key, slot in self._slots.items() if not slot.user_count]
+            unused = [key for key, slot in self._slots.items() if not slot.places]
             # Windows that have ended come first, and among equals those that were used least recently.
             unused.sort(key=lambda key: not self._has_ended(key, self.idle_seconds(key)))
             for slot in [self._slots.pop(key) for key in unused[:surplus]]:

@@ -171,10 +171,11 @@ def _apply_losses(connection: sqlite3.Connection, stored: StoredConversation, be
 
 
 def remove_forget_exchange(snapshot: Snapshot) -> Snapshot:
-    """Return the window without its newest exchange if that has a forget call, which repeats the forgotten text."""
-    messages = chain.from_iterable(exchange.messages for exchange in snapshot.exchanges[-1:])
-    is_forgetting = any(call.name == FORGET_TOOL_NAME for message in messages for call in message.tool_calls)
-    return snapshot._replace(exchanges=snapshot.exchanges[:-1]) if is_forgetting else snapshot
+    """Return the window without its newest exchange with a forget call, which repeats the forgotten text."""
+    calls = [[call.name for message in each.messages for call in message.tool_calls] for each in snapshot.exchanges]
+    places = [place for place, names in enumerate(calls) if FORGET_TOOL_NAME in names]
+    exchanges = snapshot.exchanges
+    return snapshot._replace(exchanges=exchanges[: places[-1]] + exchanges[places[-1] + 1 :]) if places else snapshot
 
 
 class RemovedOwners(NamedTuple):
