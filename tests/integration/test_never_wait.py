@@ -17,6 +17,7 @@ from pytest_homeassistant_custom_component.common import MockConfigEntry, async_
 from custom_components.windowed_conversation.agents.agent import Agent
 from custom_components.windowed_conversation.agents.forgetting import async_forget_everywhere
 from custom_components.windowed_conversation.agents.store import AgentStore
+from custom_components.windowed_conversation.bridge import fillers
 from custom_components.windowed_conversation.bridge.turn_report import EVENT_TURN
 from custom_components.windowed_conversation.const import CONF_PERSISTENCE, CONF_SCOPE, Persistence
 from custom_components.windowed_conversation.turn.context import extract_user_text
@@ -369,3 +370,27 @@ async def test_command_after_a_start_does_not_wait_until_its_conversation_is_rea
     release.set()
 
     await until(lambda: disk.exchange_text.count(COMMAND) == 2)
+
+
+@pytest.mark.parametrize("entry", [Scope.CONVERSATION], indirect=True)
+async def test_question_that_waits_for_another_one_says_so(
+    *,
+    home: HomeAssistant,
+    heard: Heard,
+    entry: MockConfigEntry,
+    model_server: ModelServer,
+    gate: Gate,
+    answers: list[Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    await promise(home, heard, gate, model_server, words("Green."))
+    monkeypatch.setattr(fillers, "FILLER_SECONDS", (0.1, 0.2, 1000.0))
+    heard.begin()
+
+    second = asyncio.create_task(press(home, OTHER_QUESTION))
+    await until(lambda: heard.utterances == ["I'm still on the other question."])
+    gate.release(QUESTION)
+    await second
+    await until(lambda: bool(answers))
+
+    assert heard.utterances[:2] == ["I'm still on the other question.", "Green."]

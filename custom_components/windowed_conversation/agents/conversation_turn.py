@@ -162,11 +162,12 @@ class ConversationTurn:
 
     async def enter_window(self) -> Window:
         """See `TurnHost.enter_window`."""
-        has_waited = not self.place.is_first
+        self.reply.waits_for_turn = has_waited = not self.place.is_first
         try:
             window = self.window = await self.place.enter(self.wait_ends_at - asyncio.get_running_loop().time())
         except WindowBusy as err:
             raise ConversationBusy(str(err)) from err
+        self.reply.waits_for_turn = False
         if has_waited and self.open_log is not None:
             self.reply = self.open_log()
             self.chat_log = self.reply.chat_log

@@ -264,6 +264,8 @@ class ChatLogReply:
         self.has_begun = False
         self.is_being_spoken = False
         self.last_tool_name = ""
+        # whether the turn waits for the turns before it
+        self.waits_for_turn = False
         self.failed_call_count = 0
 
     @property

@@ -50,6 +50,7 @@ FILLER_KEYS = (
     "filler",
     "filler_check",
     "filler_still",
+    "other_question",
     *[f"filler_still_{subject}" for subject in ("check", *_SUBJECTS)],
 )
 
@@ -115,6 +116,8 @@ class Fillers:
                     await self._async_speak_filler(number)
 
     async def _async_speak_filler(self, number: int) -> None:
+        if self._reply.waits_for_turn and number > 0:
+            return
         text = await self._async_get_text(number)
         if not self._reply.has_begun:
             # once speech has begun, a blank line is enough
@@ -124,6 +127,8 @@ class Fillers:
     async def _async_get_text(self, number: int) -> str:
         subject = self._find_subject()
         keys = ("filler_sound", "filler_check" if subject else "filler", f"filler_still_{subject}".rstrip("_"))
+        if self._reply.waits_for_turn:
+            return await async_get_spoken_text(self._hass, self._language, "common", "other_question")
         if number == 1 and self._own_sentence:
             return self._own_sentence
         return await async_get_spoken_text(self._hass, self._language, "common", keys[number])
