@@ -11,6 +11,7 @@ from homeassistant.helpers import llm
 from .. import const
 from ..bridge.account import can_compact, can_search, is_local_server
 from ..bridge.fillers import FillerMode
+from ..bridge.tool_search import FIND_TOOLS
 from ..const import MEMORY_API_ID, AskMode, MemoryMode, Persistence, RecordLevel
 from ..home.bridge.tools import GetStatesTool
 from ..providers import DEFAULT_SETTINGS, Effort, ModelSettings, WebSearch
@@ -189,4 +190,5 @@ def _parse_window_policy(entry: ConfigEntry, agent: Mapping[str, Any]) -> Window
         max_tool_turns=options.get(const.CONF_MAX_TOOL_TURNS),
         summarize=compacts or bool(options.get(const.CONF_SUMMARIZE, DEFAULT_POLICY.summarize)),
         live_tools=frozenset({GetStatesTool.name}),
+        lasting_tools=frozenset({FIND_TOOLS}),
     )

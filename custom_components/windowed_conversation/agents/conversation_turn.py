@@ -19,6 +19,7 @@ from homeassistant.util import dt as dt_util
 from ..bridge.chat_log import ChatLogReply
 from ..bridge.errors import async_get_done_phrase, async_get_spoken_text
 from ..bridge.pictures import async_read_input_files, create_look_tools
+from ..bridge.tool_search import defer_tools
 from ..bridge.tools import SafeAPIInstance, async_get_tools
 from ..const import DOMAIN, RecordLevel
 from ..home.bridge.overview import async_shorten_prompt
@@ -325,7 +326,10 @@ async def _async_get_tools(
     own = (*memory_tools, *create_home_tools(agent.counter.count)) if knows_states else memory_tools
     if agent.config.cameras and agent.model is not None and agent.model.profile.images:
         own += create_look_tools(agent.hass, pictures)
-    return await async_get_tools(agent.hass, agent.config.llm_apis, llm_context, own, knows_states=knows_states)
+    api = await async_get_tools(agent.hass, agent.config.llm_apis, llm_context, own, knows_states=knows_states)
+    if api is not None and agent.model is not None and api.source_by_tool:
+        defer_tools(api, agent.tool_schemas.convert_tools(api), agent.model.planned_budget.context_tokens)
+    return api
 
 
 def _build_default_agent(turn: ConversationTurn) -> EntityAgent | None:

@@ -54,6 +54,8 @@ class WindowPolicy:
     summarize: bool = False
     # The tools whose results are always replaced by stubs, because they were true only while their exchange was open.
     live_tools: frozenset[str] = frozenset()
+    # The tools whose results are never replaced by stubs when their exchange is closed, because they stay useful.
+    lasting_tools: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         """Validate the fields. Accepts floats such as 5.0 as integers, because number fields of forms return them."""

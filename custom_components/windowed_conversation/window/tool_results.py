@@ -54,12 +54,14 @@ def stub_tool_results(
     counter: TokenCounter,
     originals: Mapping[int, Message] = NO_UNCUT_RESULTS,
     live_tools: frozenset[str] = _NO_TOOLS,
+    lasting_tools: frozenset[str] = _NO_TOOLS,
     *,
     only_live: bool = False,
 ) -> Exchange:
     """Return an exchange with stubs for its tool results.
 
-    A result that is not longer than its stub is kept. The stub of a live tool's result does not quote the result.
+    A result that is not longer than its stub is kept, as is that of a lasting tool. The stub of a live tool's result
+    does not quote the result.
     `originals` are the uncut versions of results that were cut, by message index. With `only_live`, only results of
     live tools are replaced.
     """
@@ -68,7 +70,7 @@ def stub_tool_results(
     for place, message in enumerate(messages):
         for call in message.tool_calls:
             calls[call.id] = call
-        if message.role != Role.TOOL:
+        if message.role != Role.TOOL or message.name in lasting_tools:
             continue
         is_live = message.name in live_tools
         if is_live or (not only_live and len(message.content) > _MAX_QUOTE_CHARS):

@@ -248,8 +248,8 @@ class Window:
         if exchange.has_full_results:
             only_live = policy.tool_results == "keep" or policy.max_tool_turns is not None
             if policy.live_tools or not only_live:
-                live, originals = policy.live_tools, opened.uncut_results
-                exchange = stub_tool_results(exchange, self._counter, originals, live, only_live=only_live)
+                tools = policy.live_tools, policy.lasting_tools
+                exchange = stub_tool_results(exchange, self._counter, opened.uncut_results, *tools, only_live=only_live)
                 contents.messages[-len(exchange.messages) :] = exchange.messages
         contents.close(exchange)
         self._turn_limit_tokens, self._effective_policy = None, policy

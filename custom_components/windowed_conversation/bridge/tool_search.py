@@ -1,0 +1,149 @@
+"""Tools that are found when they are needed: the schemas of large sources are not sent, two tools find and call them.
+
+The names of such tools are in the description of the first, so a request has the same bytes whatever was found.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+import math
+import re
+from typing import override
+
+from homeassistant.core import HomeAssistant
+from homeassistant.helpers import llm
+import probatio
+
+from ..const import DOMAIN
+from ..memory.core.words import Words
+from ..providers import ToolSchema, count_tools_tokens
+from .tools import CALL_TOOL, SafeAPIInstance, describe_schema
+
+FIND_TOOLS = f"{DOMAIN}__find_tools"
+
+# The schemas that other sources than Home Assistant's own and ours may take in each request: this number of tokens, or
+# this share of the model's context.
+_MAX_SCHEMA_TOKENS = 2_500
+_MAX_CONTEXT_SHARE = 0.1
+
+# The limits of one result: tools, and the tokens of their schemas beyond the first.
+_MAX_FOUND_TOOLS = 6
+_MAX_FOUND_TOKENS = 2_500
+# The limits of the list of names, and of what is searched of a tool.
+_MAX_LISTED_CHARS = 8_000
+_MAX_SEARCHED_CHARS = 1_000
+_MAX_QUERY_CHARS = 200
+
+# A word of the name says more than one of the description.
+_NAME_WEIGHT = 3
+_WORD_LIMIT_PATTERN = re.compile(r"(?<=[a-z])(?=[A-Z])|[_\W]+")
+
+_NOT_FOUND_TEXT = "No tool has these words. Try others."
+_UNKNOWN_TEXT = f"There is no tool of this name. Find it with {FIND_TOOLS}."
+
+
+def defer_tools(api: SafeAPIInstance, schemas: Iterable[ToolSchema], context_tokens: int | None) -> None:
+    """Defer the tools of the largest sources until the schemas of the others fit, and add the tools that find them.
+
+    The tools of Home Assistant's own API and ours are never deferred. `context_tokens` is the size of the model's
+    context, or None if it is unknown.
+    """
+    schema_by_name = {schema.name: schema for schema in schemas}
+    names_by_source: dict[str, list[str]] = {}
+    for name in schema_by_name.keys() & api.source_by_tool.keys():
+        names_by_source.setdefault(api.source_by_tool[name], []).append(name)
+    size_by_source = {
+        source: count_tools_tokens([schema_by_name[name] for name in names])
+        for source, names in names_by_source.items()
+    }
+    limit = _MAX_SCHEMA_TOKENS
+    if context_tokens is not None:
+        limit = min(limit, int(context_tokens * _MAX_CONTEXT_SHARE))
+    deferred: list[str] = []
+    for source in sorted(size_by_source, key=lambda each: (-size_by_source[each], each)):
+        if sum(size_by_source.values()) <= limit:
+            break
+        del size_by_source[source]
+        deferred.append(source)
+    if not deferred:
+        return
+    api.deferred = {name: schema_by_name[name] for source in deferred for name in sorted(names_by_source[source])}
+    names = {source: sorted(names_by_source[source]) for source in sorted(deferred)}
+    api.tools = [*api.tools, FindTools(api.deferred, _list_names(names, api.api_prompt)), CallTool()]
+
+
+def _list_names(names_by_source: Mapping[str, list[str]], prompt: str) -> str:
+    """Return a line for each source with the names of its tools, unless the prompt has them already."""
+    names = {source: ", ".join(each) for source, each in names_by_source.items()}
+    text = "\n".join([f"{source}: {each}" for source, each in names.items() if each not in prompt])
+    return text if len(text) <= _MAX_LISTED_CHARS else f"{text[:_MAX_LISTED_CHARS]}…"
+
+
+def rank_tools(query: str, schemas: Sequence[ToolSchema], languages: tuple[str, ...]) -> list[ToolSchema]:
+    """Return the tools that have words of a query, the best first. Rare words count more, as do words of the name.
+
+    Slow with many tools, because each of their words is stemmed.
+    """
+    words = Words(languages)
+    wanted = words.build_term_set(query)
+    names = [wanted & words.build_term_set(_split_name(each.name)) for each in schemas]
+    texts = [wanted & words.build_term_set(each.description[:_MAX_SEARCHED_CHARS]) for each in schemas]
+    counts = Counter(term for name, text in zip(names, texts, strict=True) for term in name | text)
+    weights = {term: math.log1p(len(schemas) / count) for term, count in counts.items()}
+    scores = [
+        sum(weights[term] * (_NAME_WEIGHT if term in name else 1) for term in name | text)
+        for name, text in zip(names, texts, strict=True)
+    ]
+    found = sorted(zip(scores, schemas, strict=True), key=lambda each: (-each[0], each[1].name))
+    return [schema for score, schema in found if score]
+
+
+def _split_name(name: str) -> str:
+    return _WORD_LIMIT_PATTERN.sub(" ", name)
+
+
+class FindTools(llm.Tool):
+    """Finds deferred tools by the words of their names and descriptions, and returns their schemas."""
+
+    name = FIND_TOOLS
+    title = "Find tools"
+    integration = DOMAIN
+    annotations = llm.ToolAnnotations(read_only=True, destructive=False, idempotent=True, open_world=False)
+    parameters = probatio.Schema({probatio.Required("words"): str})
+
+    def __init__(self, schemas: Mapping[str, ToolSchema], listing: str) -> None:
+        self._schemas = schemas
+        self.description = f"Returns how to call the tools that fit these words best. There are more tools:\n{listing}"
+
+    @override
+    async def async_call(
+        self, hass: HomeAssistant, tool_input: llm.ToolInput, llm_context: llm.LLMContext
+    ) -> llm.ToolResult:
+        query = str(self.parameters(tool_input.tool_args)["words"])[:_MAX_QUERY_CHARS]
+        languages = tuple(dict.fromkeys((llm_context.language or hass.config.language, hass.config.language)))
+        found = await hass.async_add_executor_job(rank_tools, query, tuple(self._schemas.values()), languages)
+        if not found:
+            return llm.ToolResult(data={"error": "not_found", "error_text": _NOT_FOUND_TEXT}, error=True)
+        tools, tokens = [], 0
+        for schema in found[:_MAX_FOUND_TOOLS]:
+            tokens += count_tools_tokens([schema])
+            if tools and tokens > _MAX_FOUND_TOKENS:
+                break
+            tools.append(describe_schema(schema))
+        return llm.ToolResult(data={"call_with": CALL_TOOL, "tools": tools})
+
+
+class CallTool(llm.Tool):
+    """Stands for the deferred tools in a request. `SafeAPIInstance` calls the tool that is named instead of it."""
+
+    name = CALL_TOOL
+    title = "Call a tool"
+    description = f"Calls one of the tools that {FIND_TOOLS} has found."
+    integration = DOMAIN
+    annotations = llm.ToolAnnotations(read_only=False, destructive=False, idempotent=False, open_world=False)
+    parameters = probatio.Schema({probatio.Required("name"): str, probatio.Optional("arguments"): dict})
+
+    @override
+    async def async_call(
+        self, hass: HomeAssistant, tool_input: llm.ToolInput, llm_context: llm.LLMContext
+    ) -> llm.ToolResult:
+        return llm.ToolResult(data={"error": "unknown_tool", "error_text": _UNKNOWN_TEXT}, error=True)
