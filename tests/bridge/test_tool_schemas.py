@@ -153,6 +153,7 @@ INTENT: dict[str, Any] = {
     "type": "object",
     "properties": {
         "name": TEXT,
+        "floor": TEXT,
         "domain": {"type": "array", "items": {**TEXT, "enum": ["light"]}},
         "device_class": {"type": "array", "items": {**TEXT, "enum": CLASSES}},
     },
@@ -160,20 +161,28 @@ INTENT: dict[str, Any] = {
 
 
 def test_domain_that_is_implied_is_not_asked_for() -> None:
-    assert list(shorten_intent_schema(INTENT, "light")["properties"]) == ["name", "device_class"]
+    assert list(shorten_intent_schema(INTENT, "light", has_floors=True)["properties"]) == [
+        "name",
+        "floor",
+        "device_class",
+    ]
 
 
 @pytest.mark.parametrize("implied", [None, "fan"])
 def test_domain_that_is_not_implied_is_asked_for(implied: str | None) -> None:
-    assert "domain" in shorten_intent_schema(INTENT, implied)["properties"]
+    assert "domain" in shorten_intent_schema(INTENT, implied, has_floors=True)["properties"]
 
 
 def test_domain_that_is_required_is_asked_for() -> None:
-    assert "domain" in shorten_intent_schema({**INTENT, "required": ["domain"]}, "light")["properties"]
+    assert "domain" in shorten_intent_schema({**INTENT, "required": ["domain"]}, "light", has_floors=True)["properties"]
+
+
+def test_home_without_floors_is_not_asked_for_one() -> None:
+    assert "floor" not in shorten_intent_schema(INTENT, None, has_floors=False)["properties"]
 
 
 def test_device_classes_are_named_by_examples() -> None:
-    assert shorten_intent_schema(INTENT, None)["properties"]["device_class"] == {
+    assert shorten_intent_schema(INTENT, None, has_floors=True)["properties"]["device_class"] == {
         "type": "array",
         "items": TEXT,
         "description": "Such as blind, garage",
@@ -184,7 +193,7 @@ def test_description_of_device_classes_by_home_assistant_stays() -> None:
     described = {"type": "array", "items": {**TEXT, "enum": CLASSES}, "description": "Kind of the device"}
     schema = {"type": "object", "properties": {"device_class": described}}
 
-    assert shorten_intent_schema(schema, None)["properties"]["device_class"] == {
+    assert shorten_intent_schema(schema, None, has_floors=True)["properties"]["device_class"] == {
         "type": "array",
         "items": TEXT,
         "description": "Kind of the device",
@@ -192,7 +201,7 @@ def test_description_of_device_classes_by_home_assistant_stays() -> None:
 
 
 def test_intent_without_arguments_stays() -> None:
-    assert shorten_intent_schema({"type": "object"}, "light") == {"type": "object"}
+    assert shorten_intent_schema({"type": "object"}, "light", has_floors=True) == {"type": "object"}
 
 
 def test_own_instructions_and_tools_take_few_tokens() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from homeassistant.components import conversation
 from homeassistant.components.homeassistant.exposed_entities import async_expose_entity
 from homeassistant.core import HomeAssistant
-from homeassistant.helpers import area_registry as ar, entity_registry as er, llm
+from homeassistant.helpers import area_registry as ar, entity_registry as er, floor_registry as fr, llm
 from homeassistant.setup import async_setup_component
 import probatio
 import pytest
@@ -41,7 +41,8 @@ BRIGHTER = {
 
 @pytest.fixture
 async def everything(home: HomeAssistant) -> HomeAssistant:
-    """Return a home with every domain that has tools, and with a script."""
+    """Return a home with every domain that has tools, with a script and a floor."""
+    fr.async_get(home).async_create("Upstairs")
     for domain in (*DOMAINS, "llm", "assist_satellite"):
         assert await async_setup_component(home, domain, {})
     assert await async_setup_component(home, "script", {"script": {"brighter": BRIGHTER}})
@@ -264,3 +265,17 @@ async def test_refused_device_class_is_corrected_in_the_same_turn(
     results = [each["content"] for each in model_server.requests[-1].body["messages"] if each["role"] == "tool"]
     assert "awning" in results[0]
     assert get_state(home, "input_boolean.kitchen").state == "on"
+
+
+async def test_floor_is_asked_for_once_the_home_has_one(everything: HomeAssistant) -> None:
+    floors = fr.async_get(everything)
+    floors.async_delete("upstairs")
+    schemas, api = ToolSchemaCache(), await expose_and_get_tools(everything, ["light"], Random(0))
+
+    def get_arguments() -> set[str]:
+        return {name for schema in schemas.convert_tools(api) for name in schema.parameters["properties"]}
+
+    before = get_arguments()
+    floors.async_create("Upstairs")
+
+    assert ("floor" in before, "floor" in get_arguments()) == (False, True)

@@ -12,7 +12,7 @@ from typing import Any, override
 from homeassistant.components.homeassistant import llm as home_llm
 from homeassistant.core import HomeAssistant
 from homeassistant.exceptions import HomeAssistantError, Unauthorized
-from homeassistant.helpers import intent, llm
+from homeassistant.helpers import floor_registry as fr, intent, llm
 from homeassistant.util.json import json_loads
 import probatio
 
@@ -289,8 +289,9 @@ class ToolSchemaCache:
             return ()
         schemas: dict[str, tuple[_SchemaSources, ToolSchema]] = {}
         converted: list[ToolSchema] = []
+        has_floors = bool(fr.async_get(api.api.hass).floors)
         for tool in sorted(api.tools, key=attrgetter("name")):
-            origin = _list_schema_sources(tool.parameters, api.custom_serializer)
+            origin = has_floors, *_list_schema_sources(tool.parameters, api.custom_serializer)
             read_only = read_annotations(tool).read_only
             before, schema = self._schema_by_tool.get(tool.name, ((), None))
             is_same = len(origin) == len(before) and all(map(is_, origin, before, strict=True))
@@ -300,7 +301,7 @@ class ToolSchemaCache:
                 or schema.description != (tool.description or "")
                 or schema.read_only != read_only
             ):
-                schema = _convert_schema(tool, api, read_only=read_only)
+                schema = _convert_schema(tool, api, read_only=read_only, has_floors=has_floors)
             schemas[tool.name] = origin, schema
             converted.append(schema)
         self._schema_by_tool = schemas
@@ -318,13 +319,13 @@ def _list_schema_sources(parameters: probatio.Schema, serializer: SchemaSerializ
     return serializer, parameters.required, parameters.extra, *items
 
 
-def _convert_schema(tool: llm.Tool, api: llm.APIInstance, *, read_only: bool) -> ToolSchema:
+def _convert_schema(tool: llm.Tool, api: llm.APIInstance, *, read_only: bool, has_floors: bool) -> ToolSchema:
     schema: Schema = probatio.to_openapi(
         tool.parameters, custom_serializer=api.custom_serializer, openapi_version="3.1.0"
     )
     origin = unwrap_tool(tool)
     if isinstance(origin, llm.IntentTool):
-        schema = shorten_intent_schema(schema, _find_implied_domain(api.api.hass, origin))
+        schema = shorten_intent_schema(schema, _find_implied_domain(api.api.hass, origin), has_floors=has_floors)
     return ToolSchema(tool.name, tool.description or "", reduce_schema(schema), read_only)
 
 
@@ -344,13 +345,15 @@ def _find_implied_domain(hass: HomeAssistant, tool: llm.IntentTool) -> str | Non
     return None
 
 
-def shorten_intent_schema(schema: Schema, implied_domain: str | None) -> dict[str, Any]:
+def shorten_intent_schema(schema: Schema, implied_domain: str | None, *, has_floors: bool) -> dict[str, Any]:
     """Return an intent's schema without a domain that is implied, and with examples in place of all device classes.
 
-    Home Assistant still checks both arguments if a model passes them.
+    Without floors in the home, it has none. Home Assistant still checks these arguments if a model passes them.
     """
-    properties = dict(schema.get("properties", {}))
-    is_optional = "domain" not in schema.get("required", ())
+    properties, required = dict(schema.get("properties", {})), schema.get("required", ())
+    if not has_floors and "floor" not in required:
+        properties.pop("floor", None)
+    is_optional = "domain" not in required
     if is_optional and implied_domain and _list_allowed_items(properties.get("domain")) == [implied_domain]:
         del properties["domain"]
     if classes := _list_allowed_items(properties.get("device_class")):
