@@ -9,6 +9,7 @@ import time
 from typing import Any, override
 from uuid import uuid7
 
+from homeassistant.components import ai_task
 from homeassistant.components.ai_task import AITaskEntity, AITaskEntityFeature, GenDataTask, GenDataTaskResult
 from homeassistant.components.conversation import AssistantContent, Attachment as TaskFile, ChatLog, SystemContent
 from homeassistant.config_entries import ConfigSubentry
@@ -20,6 +21,7 @@ from homeassistant.helpers.selector import ActionSelector, ChooseSelector, Selec
 import probatio
 
 from .agents.agent import AccountConfigEntry, AccountData, Agent
+from .agents.background.evaluation import SYSTEM_PROMPT, build_evaluation_demand, format_state, read_evaluation
 from .agents.background.requests import DataDemand, ask_for_data, ask_for_text
 from .agents.record import TurnText, async_record_background
 from .bridge.errors import build_translated_error, describe_error
@@ -62,7 +64,9 @@ class WindowedTaskEntity(AgentEntity, AITaskEntity):
     def __init__(self, agent: Agent, subentry: ConfigSubentry) -> None:
         super().__init__(agent, subentry)
         self._attr_unique_id = subentry.subentry_id
-        self._attr_supported_features = AITaskEntityFeature.GENERATE_DATA
+        # since 2026.11
+        evaluates = getattr(AITaskEntityFeature, "EVALUATE", AITaskEntityFeature(0))
+        self._attr_supported_features = AITaskEntityFeature.GENERATE_DATA | evaluates
         if agent.model is not None and agent.model.profile.images:
             self._attr_supported_features |= AITaskEntityFeature.SUPPORT_ATTACHMENTS
 
@@ -71,32 +75,64 @@ class WindowedTaskEntity(AgentEntity, AITaskEntity):
         """Return the data. Raises `HomeAssistantError` with a translated message."""
         if task.llm_api is not None:
             raise build_translated_error("no_tools_in_tasks", HomeAssistantError)
-        account: AccountData = self.agent.entry.runtime_data
-        model = self.agent.model
-        assert account.server is not None
-        try:
-            data = await self._async_answer(task, chat_log)
-        except UnreadableFile as err:
-            raise build_translated_error(err.key, HomeAssistantError) from err
-        except (ProviderError, TurnError) as err:
-            if isinstance(err, ProviderError):
-                account.server.on_failed(err, model, has_begun=False)
-            failure = describe_error(err)
-            raise build_translated_error(failure.key, HomeAssistantError, **failure.placeholders or {}) from err
+        system = "".join([each.content for each in chat_log.content if isinstance(each, SystemContent)])
+        demand = None if task.structure is None else build_data_demand(task.name, task.structure)
+        data = await self._async_answer(system, task.instructions, task.attachments, demand, chat_log.conversation_id)
         text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
         chat_log.async_add_assistant_content_without_tools(AssistantContent(agent_id=self.entity_id, content=text))
         return GenDataTaskResult(conversation_id=chat_log.conversation_id, data=data)
 
-    async def _async_answer(self, task: GenDataTask, chat_log: ChatLog) -> Any:
+    async def _async_evaluate(self, task: Any) -> Any:
+        """Return the answers to the questions of an `EvaluationTask`. Raises `HomeAssistantError`, translated.
+
+        Home Assistant calls this since 2026.11.
+        """
+        demand = build_evaluation_demand(_clean_name(task.name), task.questions)
+        state = format_state(task.state)
+        data = await self._async_answer(SYSTEM_PROMPT, state, task.attachments, demand, None)
+        types: Any = ai_task
+        kinds = {"noul": types.NoulAnswer, "choice": types.ChoiceAnswer, "score": types.ScoreAnswer}
+        answers = read_evaluation(task.questions, data)
+        return types.EvaluationTaskResult(
+            {name: kinds[task.questions[name]["type"]](**answer) for name, answer in answers.items()}
+        )
+
+    async def _async_answer(
+        self,
+        system: str,
+        instructions: str,
+        attachments: Iterable[TaskFile] | None,
+        demand: DataDemand | None,
+        conversation_id: str | None,
+    ) -> Any:
+        """Return the model's answer as text or, with a demand, as data. Raises `HomeAssistantError`, translated."""
+        account: AccountData = self.agent.entry.runtime_data
+        assert account.server is not None
+        try:
+            return await self._async_ask_model(system, instructions, attachments, demand, conversation_id)
+        except UnreadableFile as err:
+            raise build_translated_error(err.key, HomeAssistantError) from err
+        except (ProviderError, TurnError) as err:
+            if isinstance(err, ProviderError):
+                account.server.on_failed(err, self.agent.model, has_begun=False)
+            failure = describe_error(err)
+            raise build_translated_error(failure.key, HomeAssistantError, **failure.placeholders or {}) from err
+
+    async def _async_ask_model(
+        self,
+        system: str,
+        instructions: str,
+        attachments: Iterable[TaskFile] | None,
+        demand: DataDemand | None,
+        conversation_id: str | None,
+    ) -> Any:
         agent, model = self.agent, self.agent.model
         assert model is not None
         # a compatible server has no common form for PDF files
         files = await async_read_files(
-            self.hass, task.attachments or (), images=model.profile.images, pdf=agent.vendor is not None
+            self.hass, attachments or (), images=model.profile.images, pdf=agent.vendor is not None
         )
-        system = [each.content for each in chat_log.content if isinstance(each, SystemContent)]
-        messages = (Message.system("".join(system)), Message.user(task.instructions, attachments=files))
-        demand = None if task.structure is None else build_data_demand(task.name, task.structure)
+        messages = (Message.system(system), Message.user(instructions, attachments=files))
         # an automation acts for no user, but somebody may wait for the description of a picture
         is_background = not files and (self._context is None or self._context.user_id is None)
         question, attempts, at, started = (
@@ -118,19 +154,22 @@ class WindowedTaskEntity(AgentEntity, AITaskEntity):
                 "turn_id": str(uuid7()),
                 "time": at,
                 "route": "task",
-                "conversation_id": chat_log.conversation_id,
+                "conversation_id": conversation_id,
                 "person": self._context.user_id if self._context else None,
                 "entity_id": self.entity_id,
             }
-            text = TurnText(task.instructions, "" if answer is None else json.dumps(answer, ensure_ascii=False))
+            text = TurnText(instructions, "" if answer is None else json.dumps(answer, ensure_ascii=False))
             async_record_background(agent, statistics, attempts, started, text=text)
 
 
 def build_data_demand(name: str, structure: probatio.Schema) -> DataDemand:
     """Return the demand for data of this structure, for the task with this name."""
     schema = probatio.to_openapi(structure, custom_serializer=_serialize, openapi_version="3.1.0")
-    name = _INVALID_NAME_CHAR_PATTERN.sub("_", name)[:_MAX_NAME_CHARS] or _DEFAULT_NAME
-    return DataDemand(AnswerSchema(name, schema), partial(_find_problem, structure))
+    return DataDemand(AnswerSchema(_clean_name(name), schema), partial(_find_problem, structure))
+
+
+def _clean_name(name: str) -> str:
+    return _INVALID_NAME_CHAR_PATTERN.sub("_", name)[:_MAX_NAME_CHARS] or _DEFAULT_NAME
 
 
 def _serialize(selector: Any) -> Any:

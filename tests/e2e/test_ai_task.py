@@ -6,6 +6,7 @@ from io import BytesIO
 from PIL import Image
 import pytest_asyncio
 
+from demo.model_server import words
 from demo.setup_agent import DOMAIN, fill_form
 from tests.e2e.browser import AutomationEditor
 from tests.e2e.house import House, wait_for
@@ -35,12 +36,12 @@ async def task(house: House) -> str:
         state = await house.client.get(f"/api/states/{entity_id}")
         return int(state["attributes"].get("supported_features", 0))
 
-    # it generates data, also from attachments
-    if await get_features() != 3:
+    # it reads attachments
+    if not await get_features() & 2:
         handler = {"handler": [house.account.entry_id, "ai_task_data"], "subentry_id": subentry_id}
         form = await house.client.post(f"{_FLOWS}/subentries/flow", handler)
         await house.client.post(f"{_FLOWS}/subentries/flow/{form['flow_id']}", fill_form(form, {"images": True}))
-        await wait_for(get_features, lambda features: features == 3)
+        await wait_for(get_features, lambda features: bool(features & 2))
     await house.client.send_command("ai_task/preferences/set", gen_data_entity_id=entity_id)
     return entity_id
 
@@ -71,6 +72,34 @@ async def test_dialog_that_saves_an_automation_suggests_its_name(house: House, t
 
     assert name == "Turn off kitchen light"
     assert "kitchen light" in description
+
+
+async def test_action_gets_numbers_for_its_questions(house: House, task: str) -> None:
+    questions = {
+        "rain": {"type": "noul", "instructions": "Will it rain?"},
+        "room": {"type": "choice", "instructions": "Where?", "criteria": {"hall": "The hall", "attic": "The attic"}},
+        "haste": {"type": "score", "instructions": "How urgent?", "criteria": ["not", "a little", "very"]},
+    }
+    house.model.script(
+        words(
+            '{"question_0": {"yes": 0.75}, "question_1": {"option_0": 0.25, "option_1": 0.75}, '
+            '"question_2": {"option_0": 0, "option_1": 0.5, "option_2": 0.5}}'
+        )
+    )
+
+    result = await house.client.send_command(
+        "call_service",
+        domain="ai_task",
+        service="evaluate",
+        service_data={"entity_id": task, "task_name": "weather", "state": {"sky": "grey"}, "questions": questions},
+        return_response=True,
+    )
+
+    assert result["response"]["answers"] == {
+        "rain": {"type": "noul", "noul": 0.75},
+        "room": {"type": "choice", "choice": "attic", "probabilities": {"hall": 0.25, "attic": 0.75}},
+        "haste": {"type": "score", "score": 1.5, "probabilities": [0.0, 0.5, 0.5]},
+    }
 
 
 async def test_automation_branches_on_what_a_camera_sees(house: House, task: str, camera: str) -> None:
