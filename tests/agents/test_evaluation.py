@@ -1,4 +1,4 @@
-"""Tests of evaluations: what is asked of a model, what is refused, and the answers that its data give."""
+"""Tests of evaluations: the demand for data, its problems, and the answers."""
 
 from typing import Any
 

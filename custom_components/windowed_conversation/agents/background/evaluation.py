@@ -52,7 +52,7 @@ def _find_problem(properties: Mapping[str, Mapping[str, Any]], data: Any) -> str
 
 
 def format_state(state: Any) -> str:
-    """Return what is judged as the text of a request."""
+    """Return the state that a model judges as text."""
     return state if isinstance(state, str) else json.dumps(state, ensure_ascii=False, default=str)
 
 
