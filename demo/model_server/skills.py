@@ -16,11 +16,20 @@ from .memory import MEMORY_RULES
 from .phrases import EXAMPLE_PHRASES
 from .rules import Rule, compile_pattern
 from .talk import TALK_RULES
+from .tool_search import TOOL_SEARCH_RULES
 from .web_search import SEARCH_RULES
 
 _HELP_PATTERN = compile_pattern(r"help(?: me)?|what can you do.*")
 
-_RULES: tuple[Rule, ...] = (*FACT_RULES, *SEARCH_RULES, *TALK_RULES, *MEMORY_RULES, *HOME_RULES, RECALL_RULE)
+_RULES: tuple[Rule, ...] = (
+    *TOOL_SEARCH_RULES,
+    *FACT_RULES,
+    *SEARCH_RULES,
+    *TALK_RULES,
+    *MEMORY_RULES,
+    *HOME_RULES,
+    RECALL_RULE,
+)
 
 
 def _make_quiet(answer: Answer, conversation: Conversation) -> Answer:

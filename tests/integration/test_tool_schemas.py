@@ -279,3 +279,15 @@ async def test_floor_is_asked_for_once_the_home_has_one(everything: HomeAssistan
     floors.async_create("Upstairs")
 
     assert ("floor" in before, "floor" in get_arguments()) == (False, True)
+
+
+async def test_numbers_of_mcp_servers_have_a_type(home: HomeAssistant) -> None:
+    rooms = {"type": "array", "items": {"type": "integer"}}
+    numbers = {"amount": {"type": "integer", "minimum": 1}, "weight": {"type": "number"}, "rooms": rooms}
+    api, tool = await llm.async_get_api(home, "assist", CONTEXT), OtherTool("list_stock")
+    tool.parameters = probatio.from_openapi({"type": "object", "properties": numbers, "required": ["amount"]})
+    api.tools = [tool]
+
+    (schema,) = ToolSchemaCache().convert_tools(api)
+
+    assert schema.parameters["properties"] == numbers

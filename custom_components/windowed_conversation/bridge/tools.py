@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from itertools import chain
 import logging
 from operator import attrgetter, is_
@@ -53,6 +54,9 @@ _SINGLE_KEYWORDS = ("items", "additionalProperties")
 
 # The keywords of `allOf` that mean the same outside it, whatever stands beside them.
 _MERGEABLE_KEYWORDS = frozenset({"type", "enum", "minimum", "maximum", "multipleOf", "pattern", "format", "maxLength"})
+
+# The numbers of a schema that was read from JSON, as those of MCP servers are.
+_JSON_NUMBER_TYPE: Any = type(probatio.from_openapi({"type": "integer"}).schema)
 
 # Schemas nested deeper than this are sent as they are.
 _MAX_DEPTH = 32
@@ -320,13 +324,19 @@ def _list_schema_sources(parameters: probatio.Schema, serializer: SchemaSerializ
 
 
 def _convert_schema(tool: llm.Tool, api: llm.APIInstance, *, read_only: bool, has_floors: bool) -> ToolSchema:
-    schema: Schema = probatio.to_openapi(
-        tool.parameters, custom_serializer=api.custom_serializer, openapi_version="3.1.0"
-    )
+    serialize = partial(_serialize, api.custom_serializer)
+    schema: Schema = probatio.to_openapi(tool.parameters, custom_serializer=serialize, openapi_version="3.1.0")
     origin = unwrap_tool(tool)
     if isinstance(origin, llm.IntentTool):
         schema = shorten_intent_schema(schema, _find_implied_domain(api.api.hass, origin), has_floors=has_floors)
     return ToolSchema(tool.name, tool.description or "", reduce_schema(schema), read_only)
+
+
+def _serialize(serializer: SchemaSerializer | None, value: Any) -> Any:
+    """Return part of a schema as JSON, or None for the usual form. Numbers of MCP servers would have no type."""
+    if isinstance(value, _JSON_NUMBER_TYPE):
+        return {"type": "integer" if value.integer else "number"}
+    return None if serializer is None else serializer(value)
 
 
 def unwrap_tool(tool: llm.Tool) -> llm.Tool:
