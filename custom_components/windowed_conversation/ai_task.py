@@ -83,7 +83,7 @@ class WindowedTaskEntity(AgentEntity, AITaskEntity):
         return GenDataTaskResult(conversation_id=chat_log.conversation_id, data=data)
 
     async def _async_evaluate(self, task: Any) -> Any:
-        """Return the answers to the questions of an `EvaluationTask`. Raises `HomeAssistantError`, translated.
+        """Return the answers to the questions of a task. Raises `HomeAssistantError`, translated.
 
         Home Assistant calls this since 2026.11.
         """

@@ -10,7 +10,8 @@ from homeassistant.helpers import llm
 import probatio
 import pytest
 
-from custom_components.windowed_conversation.bridge.tool_search import CALL_TOOL, FIND_TOOLS
+from custom_components.windowed_conversation.bridge.tool_search import FIND_TOOLS
+from custom_components.windowed_conversation.bridge.tools import CALL_TOOL
 from demo.model_server import ModelServer, call, words
 from demo.model_server.request_log import RequestRecord
 

@@ -1,6 +1,6 @@
 """Tools that are found when they are needed: the schemas of large sources are not sent, two tools find and call them.
 
-The names of such tools are in the description of the first, so a request has the same bytes whatever was found.
+The names of such tools are in the description of the first, so requests have the same bytes before and after a search.
 """
 
 from collections import Counter
@@ -11,10 +11,11 @@ from typing import override
 
 from homeassistant.core import HomeAssistant
 from homeassistant.helpers import llm
+from homeassistant.util.json import JsonValueType
 import probatio
 
 from ..const import DOMAIN
-from ..memory.core.words import Words
+from ..memory.core import Words
 from ..providers import ToolSchema, count_tools_tokens
 from .tools import CALL_TOOL, SafeAPIInstance, describe_schema
 
@@ -28,7 +29,7 @@ _MAX_CONTEXT_SHARE = 0.1
 # The limits of one result: tools, and the tokens of their schemas beyond the first.
 _MAX_FOUND_TOOLS = 6
 _MAX_FOUND_TOKENS = 2_500
-# The limits of the list of names, and of what is searched of a tool.
+# The limits of the list of names, of the description that is searched, and of a query.
 _MAX_LISTED_CHARS = 8_000
 _MAX_SEARCHED_CHARS = 1_000
 _MAX_QUERY_CHARS = 200
@@ -123,7 +124,7 @@ class FindTools(llm.Tool):
         found = await hass.async_add_executor_job(rank_tools, query, tuple(self._schemas.values()), languages)
         if not found:
             return llm.ToolResult(data={"error": "not_found", "error_text": _NOT_FOUND_TEXT}, error=True)
-        tools, tokens = [], 0
+        tools, tokens = list[JsonValueType](), 0
         for schema in found[:_MAX_FOUND_TOOLS]:
             tokens += count_tools_tokens([schema])
             if tools and tokens > _MAX_FOUND_TOKENS:

@@ -34,7 +34,7 @@ _STATES_TOOL = ("homeassistant", _STATES_TOOL_NAME)
 _CLOCK_TOOL = ("llm", "GetDateTime")
 _STATES_TOOL_PROMPT: str = getattr(home_llm, "DYNAMIC_CONTEXT_PROMPT", "")
 
-# Our tool that calls a deferred tool. Its schema is in `tool_search`.
+# Our tool that calls a deferred tool.
 CALL_TOOL = f"{DOMAIN}__call_tool"
 
 _NOTE_KEY = "note"
@@ -52,7 +52,7 @@ _MAP_KEYWORDS = ("properties", "patternProperties")
 _LIST_KEYWORDS = ("anyOf", "allOf", "prefixItems")
 _SINGLE_KEYWORDS = ("items", "additionalProperties")
 
-# The keywords of `allOf` that mean the same outside it, whatever stands beside them.
+# The keywords of `allOf` that mean the same outside it, beside any others.
 _MERGEABLE_KEYWORDS = frozenset({"type", "enum", "minimum", "maximum", "multipleOf", "pattern", "format", "maxLength"})
 
 # The numbers of a schema that was read from JSON, as those of MCP servers are.

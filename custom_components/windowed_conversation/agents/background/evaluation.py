@@ -1,6 +1,6 @@
 """Evaluations of AI tasks: yes or no, a choice, or a score, each as probabilities that a model writes as data.
 
-The shapes of questions and answers are those of `ai_task.evaluate`, which Home Assistant has since 2026.11.
+Questions and answers have the shapes of Home Assistant's action, which exists since 2026.11.
 """
 
 from collections.abc import Mapping

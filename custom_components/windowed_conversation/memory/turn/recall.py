@@ -164,8 +164,8 @@ def _format_prompt_facts(facts: Iterable[Fact], narrator: RecallText) -> str:
     facts, parts = tuple(facts), [HEADING]
     for whose, is_home in ((narrator.owner_name, False), (HOME_LABEL, True)):
         owned = [each for each in facts if (each.person is None) is is_home]
-        told = [each for each in owned if each.turn is None]
-        groups = [*group_alike(told), *group_alike(each for each in owned if each.turn is not None)]
+        suggestions = [each for each in owned if each.turn is not None]
+        groups = [*group_alike(each for each in owned if each.turn is None), *group_alike(suggestions)]
         lines = [narrator.format_fact(fact, is_dated=len(group) > 1) for group in groups for fact in group]
         if lines:
             parts.append("\n".join((f"Known of {whose}:", *lines)))
