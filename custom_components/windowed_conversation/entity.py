@@ -1,4 +1,4 @@
-"""The base class of an agent's entities, and the account that owns the entities of the memory of all agents."""
+"""The base class of an agent's entities, and the accounts that own the entities of the whole household."""
 
 from collections.abc import Callable, Collection
 
@@ -12,7 +12,8 @@ from homeassistant.util.hass_dict import HassKey
 from .agents.agent import AccountConfigEntry, Agent
 from .const import DOMAIN, FRONTEND, PANEL_PATH
 
-_OWNERSHIP_KEY: HassKey[_Ownership] = HassKey(f"{DOMAIN}_shared_entities")
+# By platform.
+_OWNERSHIP_KEY: HassKey[dict[str, _Ownership]] = HassKey(f"{DOMAIN}_shared_entities")
 
 # An account in one of these states has a platform that entities can be added to.
 _READY_STATES = (ConfigEntryState.SETUP_IN_PROGRESS, ConfigEntryState.LOADED)
@@ -43,7 +44,10 @@ def _build_page_url(agent: Agent) -> str | None:
 
 
 class _Ownership:
-    """The accounts that can own the shared entities, each with the function that adds them, and the current owner."""
+    """The accounts that can own the shared entities of a platform, and the current owner.
+
+    Each account has the function that adds the entities.
+    """
 
     def __init__(self) -> None:
         self.owner: AccountConfigEntry | None = None
@@ -63,7 +67,7 @@ def async_share_entities(
     If the owner is unloaded, disabled or removed, another loaded account becomes the owner. The entries of the
     registries move with it, so that names, settings and history of the entities remain.
     """
-    ownership = hass.data.setdefault(_OWNERSHIP_KEY, _Ownership())
+    ownership = hass.data.setdefault(_OWNERSHIP_KEY, {}).setdefault(platform, _Ownership())
     ownership.candidates[entry.entry_id] = (entry, add_entities)
 
     @callback
