@@ -281,12 +281,14 @@ def test_every_sentence_of_the_activity_and_of_memory_has_its_text() -> None:
     activities |= {f"answered_{by}" for by in ("locally", "by_model", "by_agent")} | {"answer_lost", "answer_ready"}
     gate = {each for each in words("agents/gate") if re.match("gate_.", each)}
     gate |= {f"gate_{kind}" for kind in get_args(OpeningKind.__value__)}
+    spoken = words("reminders/bridge/answers", "reminders/bridge/schedule", "logbook")
+    reminders = {each for each in spoken if re.fullmatch("reminder_[a-z_]+", each)}
     counts = {f"forgotten_exchanges_{each}" for each in ("one", "few", "other")}
 
     late = {"hand_over", "hand_over_notice", "late_answer", "late_error", "answer_mention"}
     heard = {*FILLER_KEYS, *HEARD_KEY_BY_KEY.values(), LOCAL_WORKS_KEY}
 
-    assert TEXTS["common"].keys() == activities | gate | counts | set(ReplyKey) | late | heard
+    assert TEXTS["common"].keys() == activities | gate | reminders | counts | set(ReplyKey) | late | heard
 
 
 def test_phrase_has_placeholders_that_memory_fills_in(subtests: pytest.Subtests) -> None:
@@ -322,7 +324,8 @@ def test_every_sensor_has_a_name_and_an_icon() -> None:
     descriptions: tuple[SensorEntityDescription, ...] = (*SENSORS, *COST_SENSORS, *MEMORY_SENSORS)
     sensors = {description.key for description in descriptions}
 
-    assert TEXTS["entity"].keys() == ICONS["entity"].keys() == {Platform.SENSOR}
+    assert TEXTS["entity"].keys() == ICONS["entity"].keys() == {Platform.SENSOR, Platform.TODO}
+    assert TEXTS["entity"]["todo"].keys() == ICONS["entity"]["todo"].keys() == {"reminders"}
     assert TEXTS["entity"]["sensor"].keys() == sensors
     assert ICONS["entity"]["sensor"].keys() == sensors
 

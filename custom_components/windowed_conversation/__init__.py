@@ -17,8 +17,10 @@ from .agents.actions import ACTIONS
 from .agents.agent import AccountConfigEntry, AccountData, async_loaded_agents
 from .agents.config import AgentConfig
 from .agents.forgetting import async_forget_removed_owners, async_track_user_removal
+from .agents.hand_over import async_is_in_use
 from .agents.issues import async_clear_issues, async_review_windows
 from .agents.local_intents import async_prepare_first_command
+from .agents.reminders import async_acquire_reminders
 from .agents.setup import async_get_closing_lock, async_retain_memory, async_set_up_account
 from .agents.store import async_get_store, async_start_store
 from .bridge.account import async_create_provider
@@ -35,7 +37,7 @@ from .turn.routing import RoutingMode
 
 CONFIG_SCHEMA = cv.config_entry_only_config_schema(DOMAIN)
 
-PLATFORMS = (Platform.AI_TASK, Platform.CONVERSATION, Platform.SENSOR)
+PLATFORMS = (Platform.AI_TASK, Platform.CONVERSATION, Platform.SENSOR, Platform.TODO)
 
 # How often idle conversations are expired, so that the sensors no longer count them.
 _EXPIRY_INTERVAL = timedelta(minutes=10)
@@ -76,6 +78,7 @@ async def async_setup_entry(hass: HomeAssistant, entry: AccountConfigEntry) -> b
         entry.async_on_unload(async_acquire_home_states(hass))
     if any(agent.config.llm_apis for agent in agents.values()):
         entry.async_on_unload(async_acquire_overview(hass))
+    entry.async_on_unload(await async_acquire_reminders(hass, partial(async_is_in_use, hass)))
     # only an account with AI tasks loads that integration
     platforms = PLATFORMS if tasks else tuple(each for each in PLATFORMS if each is not Platform.AI_TASK)
     entry.runtime_data = AccountData(server, agents, _build_setup_settings(entry), tasks, platforms)

@@ -10,7 +10,7 @@ from homeassistant.helpers.translation import async_get_cached_translations
 
 from .bridge.delivery import Delivery
 from .bridge.errors import ERROR_KEY_BY_CLASS_NAME, plural_form
-from .bridge.turn_report import EVENT_ANSWER, EVENT_FORGOTTEN, EVENT_REPLACED, EVENT_TURN
+from .bridge.turn_report import EVENT_ANSWER, EVENT_FORGOTTEN, EVENT_REMINDER, EVENT_REPLACED, EVENT_TURN
 from .const import DOMAIN
 from .memory.core import base_language
 from .providers import Redirected
@@ -46,6 +46,7 @@ def async_describe_events(
     async_describe_event(DOMAIN, EVENT_ANSWER, make_describer(_format_promise))
     async_describe_event(DOMAIN, EVENT_FORGOTTEN, make_describer(_format_forgetting))
     async_describe_event(DOMAIN, EVENT_REPLACED, make_describer(_format_replacement))
+    async_describe_event(DOMAIN, EVENT_REMINDER, make_describer(_format_reminder))
 
 
 def _format_turn(hass: HomeAssistant, turn: Mapping[str, Any]) -> str:
@@ -79,6 +80,12 @@ def _format_forgetting(hass: HomeAssistant, forgotten: Mapping[str, Any]) -> str
 
 def _format_replacement(hass: HomeAssistant, _replaced: Mapping[str, Any]) -> str:
     return _common_text(hass, "replaced_fact")
+
+
+def _format_reminder(hass: HomeAssistant, reminder: Mapping[str, Any]) -> str:
+    """Return whether a reminder was delivered, but not its text, which may be deleted from the list."""
+    is_delivered = reminder["outcome"] in [*Delivery]
+    return _common_text(hass, "reminder_delivered" if is_delivered else "reminder_missed")
 
 
 def _format_failure(hass: HomeAssistant, error: str) -> str:

@@ -59,6 +59,9 @@ async def test_events_hold_what_is_documented(
     agent = get_agent(priced)
     agent.state.promises.restore({"a promise": "a conversation"})
     async_fire_lost_answers(agent)
+    home.states.async_set("person.ada", "home", {"user_id": "ada", "friendly_name": "Ada"})
+    await say("Remind Ada when she leaves to take her keys")
+    home.states.async_set("person.ada", "not_home", {"user_id": "ada", "friendly_name": "Ada"})
     await until(lambda: all(fired.values()))
 
     documented = {event: set(column(DOCS / "actions.md", event)) for event in EVENTS}

@@ -69,7 +69,7 @@ def test_each_entity_has_a_unique_id(home: HomeAssistant, entities: list[Entity]
     registered = {each.entity_id for each in er.async_get(home).entities.values() if each.platform == DOMAIN}
 
     assert {entity.entity_id for entity in entities if entity.unique_id} == registered
-    assert {entity.entity_id.partition(".")[0] for entity in entities} == {"ai_task", "conversation", "sensor"}
+    assert {entity.entity_id.partition(".")[0] for entity in entities} == {"ai_task", "conversation", "sensor", "todo"}
     assert len(registered) == len(entities)
 
 
@@ -113,6 +113,7 @@ def test_figures_are_diagnostic_and_agents_are_not(entities: list[Entity]) -> No
         Platform.SENSOR: {EntityCategory.DIAGNOSTIC},
         Platform.CONVERSATION: {None},
         Platform.AI_TASK: {None},
+        Platform.TODO: {None},
     }
 
 

@@ -66,6 +66,7 @@ from .forgetting import async_run_deletion
 from .gate import Gate
 from .live_context import TurnContext, calculate_live_limit
 from .local_intents import REASONS_FOR_DEFAULT_AGENT, LocalAnswerer
+from .reminders import build_reminder_answerer
 from .store import async_get_store
 
 _LOGGER = logging.getLogger(__name__)
@@ -146,6 +147,7 @@ class ConversationTurn:
             can_ask_model=config.routing is not RoutingMode.LOCAL_ONLY,
             model_has_tools=bool(config.llm_apis),
             memory=_build_memory_answerer(self),
+            reminders=build_reminder_answerer(self.agent.hass, self.user_input, self.speaker, self.window_key),
         )
         answer = await self.intents.answer_input(situation)
         self.recognition_seconds = time.monotonic() - self.state.started_at

@@ -17,6 +17,7 @@ from ..turn.routing import WindowKey
 from ..window import Snapshot
 from .account import async_agent_states, async_clear_recent_turns, async_run_deferred_work
 from .agent import async_loaded_agents
+from .reminders import async_get_reminders
 from .store import AgentStore, async_get_store
 
 _LOGGER = logging.getLogger(__name__)
@@ -65,6 +66,7 @@ async def _async_forget[Result](hass: HomeAssistant, store: AgentStore, work: Ca
                 account.windows.rewrite_windows(partial(_remove_lost_exchanges, each, agent_id))
             _fire_forgotten_events(hass, each)
         async_clear_recent_turns(hass)
+        await async_get_reminders(hass).async_read()
         for agent in async_loaded_agents(hass):
             agent.profiles.clear()
     if losses:

@@ -314,5 +314,11 @@ def _fire_event(agent: Agent, conversation_id: str, outcome: Delivery, turn: Con
     async_fire_answer_event(agent.hass, agent.id, conversation_id, outcome, turn_id=turn_id)
 
 
+@callback
+def async_is_in_use(hass: HomeAssistant, satellite_id: str) -> bool:
+    """Return whether a turn of any agent uses a satellite, or has asked its user a question."""
+    return _get_running_turns(hass).is_in_use(satellite_id)
+
+
 def _get_running_turns(hass: HomeAssistant) -> _RunningTurns:
     return hass.data.setdefault(_RUNNING_TURNS_KEY, _RunningTurns())

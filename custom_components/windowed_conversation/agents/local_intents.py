@@ -35,6 +35,7 @@ from ..bridge.persons import async_build_place_replacer, async_get_exposed_perso
 from ..const import DOMAIN
 from ..memory.bridge.answers import MemoryAnswerer
 from ..memory.turn.speaker import is_instruction
+from ..reminders.bridge.answers import ReminderAnswerer
 from ..turn import routing
 from ..turn.errors import LocalAnswerFailed
 from ..turn.routing import WRONG_MATCH_REASONS, RouteReason, Situation
@@ -329,6 +330,7 @@ class LocalAnswerer:
         can_ask_model: bool,
         model_has_tools: bool,
         memory: MemoryAnswerer | None = None,
+        reminders: ReminderAnswerer | None = None,
     ) -> None:
         self._hass = hass
         self._user_input = user_input
@@ -337,6 +339,7 @@ class LocalAnswerer:
         self._can_ask_model = can_ask_model
         self._model_has_tools = model_has_tools
         self._memory_answers = memory
+        self._reminder_answers = reminders
         self._is_recorded = True
         # Home Assistant's intent response, or None before the answer.
         self.response: IntentResponse | None = None
@@ -356,6 +359,7 @@ class LocalAnswerer:
             (await self._answer_gate() if self._gate.has_reply else None)
             or await self._try_sentence_triggers()
             or await self._ask_memory()
+            or await self._ask_reminders()
             or await self._try_intents(situation)
         )
         if isinstance(answer, RouteReason) and not self._can_ask_model:
@@ -391,6 +395,14 @@ class LocalAnswerer:
         if answer is None:
             return None
         self._is_recorded, self.asks, self.is_memory_answer = answer.is_recorded, answer.asks, True
+        return self._build_response(answer.speech)
+
+    async def _ask_reminders(self) -> IntentResponse | None:
+        """Return the answer to a request such as "remind me ...", which Home Assistant does not know either."""
+        answer = await self._reminder_answers.answer_input() if self._reminder_answers else None
+        if answer is None:
+            return None
+        self.asks = answer.asks
         return self._build_response(answer.speech)
 
     def _build_response(self, speech: str) -> IntentResponse:

@@ -24,6 +24,8 @@ from ..memory.core import Fact, Memory, MemoryUnavailable
 from ..memory.turn.forgetting import CONVERSATIONS, ConversationForgetting, forget_all_but_memory
 from ..memory.turn.recall_query import get_small_talk_words, iter_command_words
 from ..record import RECORD, expire_turns, forget_turns
+from ..reminders.bridge.schedule import forget_reminders
+from ..reminders.core.rows import REMINDERS, read_reminders
 from ..store import (
     VALUE_TABLE,
     StoreState,
@@ -198,6 +200,11 @@ class AgentStore:
             self.writer.submit(do_nothing)
 
     @callback
+    def async_allow_file(self) -> None:
+        """Let a change create the file, even if no option asks for one."""
+        self.writer.may_create = True
+
+    @callback
     def async_queue_record(self, record: object) -> None:
         """Queue a record, to be written together with the other changes of its turn."""
         self._pending_records.append(record)
@@ -338,8 +345,8 @@ class AgentStore:
         memory = Memory(
             path,
             self._languages,
-            rooms=(RECORD, CONVERSATIONS, VALUE_TABLE),
-            companions=(forget_turns, self.conversations.forget),
+            rooms=(RECORD, CONVERSATIONS, REMINDERS, VALUE_TABLE),
+            companions=(forget_turns, forget_reminders, self.conversations.forget),
         )
         try:
             schedule_deletion(memory.database, None)
@@ -353,7 +360,9 @@ class AgentStore:
         forget_all_but_memory(memory)
         schedule_deletion(memory.database, until)
         statistics = memory.statistics()
-        return bool(statistics.facts or statistics.turns or statistics.summaries)
+        with memory.database.read_transaction() as connection:
+            reminders = read_reminders(connection)
+        return bool(statistics.facts or statistics.turns or statistics.summaries or reminders)
 
     def _delete_expired_turns(self, memory: Memory) -> None:
         """Delete expired turns. Turns of an unknown agent are kept for the longest period of any agent."""

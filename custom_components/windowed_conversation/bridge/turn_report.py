@@ -32,6 +32,7 @@ EVENT_SUMMARIZED = f"{DOMAIN}_summarized"
 EVENT_FORGOTTEN = f"{DOMAIN}_forgotten"
 EVENT_REPLACED = f"{DOMAIN}_replaced"
 EVENT_ANSWER = f"{DOMAIN}_answer"
+EVENT_REMINDER = f"{DOMAIN}_reminder"
 
 
 @callback

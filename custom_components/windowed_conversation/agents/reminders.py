@@ -1,0 +1,49 @@
+"""The reminders of the household at run time: their list beside the store, and the answers about them in a turn."""
+
+from collections.abc import Callable
+from functools import partial
+
+from homeassistant.components.conversation import ConversationInput
+from homeassistant.core import CALLBACK_TYPE, HomeAssistant, callback
+from homeassistant.helpers import entity_registry as er
+from homeassistant.util.hass_dict import HassKey
+
+from ..const import DOMAIN
+from ..memory.turn.speaker import Speaker
+from ..reminders.bridge.answers import ReminderAnswerer, async_format_time, get_sentences
+from ..reminders.bridge.schedule import ReminderList
+from .store import async_get_store
+
+_REMINDERS_KEY: HassKey[ReminderList] = HassKey(f"{DOMAIN}_reminders")
+
+
+@callback
+def async_get_reminders(hass: HomeAssistant) -> ReminderList:
+    """Return the reminders of the household. They are delivered once they are acquired."""
+    if _REMINDERS_KEY not in hass.data:
+        get_store, format_time = partial(async_get_store, hass), partial(async_format_time, hass)
+        hass.data[_REMINDERS_KEY] = ReminderList(hass, get_store, format_time)
+    return hass.data[_REMINDERS_KEY]
+
+
+async def async_acquire_reminders(hass: HomeAssistant, is_in_use: Callable[[str], bool]) -> CALLBACK_TYPE:
+    """Have reminders delivered until the returned function is called.
+
+    `is_in_use` returns whether a turn uses a satellite.
+    """
+    await hass.async_add_executor_job(get_sentences, hass.config.language)
+    reminders, store = async_get_reminders(hass), async_get_store(hass)
+    if store is not None and reminders.async_read not in store.opening_listeners:
+        store.opening_listeners.append(reminders.async_read)
+    return await reminders.async_acquire(is_in_use)
+
+
+@callback
+def build_reminder_answerer(
+    hass: HomeAssistant, user_input: ConversationInput, speaker: Speaker, conversation_key: str
+) -> ReminderAnswerer:
+    """Return the answers about reminders to an input."""
+    satellite = er.async_get(hass).async_get(user_input.satellite_id or "")
+    return ReminderAnswerer(
+        hass, async_get_reminders(hass), speaker, conversation_key, satellite.id if satellite else None
+    )

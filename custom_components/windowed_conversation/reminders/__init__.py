@@ -1,0 +1,1 @@
+"""Reminders: a to-do list whose items are spoken when they are due."""

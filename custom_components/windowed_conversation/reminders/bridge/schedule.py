@@ -1,0 +1,311 @@
+"""The list of reminders: kept in the store, the next one scheduled, each delivered once, by time or by place."""
+
+import asyncio
+from collections.abc import Callable, Collection, Coroutine
+from datetime import datetime
+from functools import partial
+import logging
+import math
+import sqlite3
+import time
+from typing import Any, Protocol
+
+from homeassistant.const import ATTR_ENTITY_ID, EVENT_CORE_CONFIG_UPDATE, STATE_HOME, Platform
+from homeassistant.core import CALLBACK_TYPE, Context, Event, EventStateChangedData, HassJob, HomeAssistant, callback
+from homeassistant.helpers import entity_registry as er
+from homeassistant.helpers.event import async_track_point_in_utc_time, async_track_state_change_event
+from homeassistant.util import dt as dt_util
+
+from ...bridge.delivery import Delivery, async_announce, async_mention, async_notify
+from ...bridge.errors import async_get_spoken_text, log_fault
+from ...bridge.persons import async_get_device_owners
+from ...bridge.turn_report import EVENT_REMINDER
+from ...memory.core import Erasure, LostRows, Memory, MemoryUnavailable
+from ..core.reminder import MAX_REMINDERS, Reminder
+from ..core.rows import delete_of_person, delete_reminders, read_reminders, write_reminder
+
+_LOGGER = logging.getLogger(__name__)
+
+# In seconds. The clock may be set forward, which no timer notices, so that none waits longer than this.
+_MAX_WAIT_SECONDS = 3_600.0
+# A reminder that is later than this is said with its time.
+_LATE_SECONDS = 120.0
+# One that is later than this is only listed.
+_MAX_LATE_SECONDS = 86_400.0
+# How long after a reminder "done" and "again in ten minutes" are about it.
+_REPLY_SECONDS = 300.0
+_UNKNOWN_PLACES = frozenset({"unknown", "unavailable"})
+
+
+class ReminderStore(Protocol):
+    """The store. Its coroutines raise MemoryUnavailable while the file cannot be used."""
+
+    def async_allow_file(self) -> None:
+        """Let a change create the file, even if no option asks for one."""
+        ...
+
+    async def async_read[Result](self, read: Callable[[Memory], Result], default: Result) -> Result:
+        """Return the result of `read`, or `default` if there is no file yet."""
+        ...
+
+    async def async_change[Result](self, work: Callable[[Memory], Result]) -> Result:
+        """Return the result of `work` once its changes are on disk."""
+        ...
+
+
+# Returns the store, or None if no account is set up.
+type StoreGetter = Callable[[], ReminderStore | None]
+# Formats the time of a reminder in a language.
+type TimeFormatter = Callable[[str, datetime], Coroutine[Any, Any, str]]
+
+
+class ReminderList:
+    """All reminders of the household, and their delivery while any account is loaded.
+
+    `reminders` are in the order in which they were set.
+    """
+
+    def __init__(
+        self,
+        hass: HomeAssistant,
+        get_store: StoreGetter,
+        format_time: TimeFormatter,
+    ) -> None:
+        self.reminders: dict[str, Reminder] = {}
+        self.listeners: list[Callable[[], None]] = []
+        # Questions that wait for a reply, by the keys of their conversations.
+        self.questions: dict[str, Any] = {}
+        self.entity_id: str | None = None
+        self._hass = hass
+        self._get_store = get_store
+        self._is_in_use: Callable[[str], bool] = lambda _satellite: False
+        self._format_time = format_time
+        self._users = 0
+        self._in_delivery: set[str] = set()
+        # The reminder that was delivered last to each satellite, by its id in the registry, and to each person, with
+        # the time on the monotonic clock.
+        self._delivered: dict[str, tuple[str, float]] = {}
+        self._cancel_timer: CALLBACK_TYPE | None = None
+        self._stop_tracking: list[CALLBACK_TYPE] = []
+        self._write_lock = asyncio.Lock()
+
+    async def async_acquire(self, is_in_use: Callable[[str], bool]) -> CALLBACK_TYPE:
+        """Read the reminders and schedule the next one, until the last user calls the returned function.
+
+        `is_in_use` returns whether a turn uses a satellite.
+        """
+        self._is_in_use = is_in_use
+        self._users += 1
+        if self._users == 1:
+            self._stop_tracking = [self._hass.bus.async_listen(EVENT_CORE_CONFIG_UPDATE, self._on_config_update)]
+        await self.async_read()
+        return self._release
+
+    @callback
+    def _release(self) -> None:
+        self._users -= 1
+        if not self._users:
+            for stop in (*self._stop_tracking, self._cancel_timer):
+                if stop is not None:
+                    stop()
+            self._stop_tracking, self._cancel_timer = [], None
+
+    async def async_read(self) -> None:
+        """Read the reminders from the store. Without a file there are none."""
+        store, nothing = self._get_store(), list[Reminder]()
+        async with self._write_lock:
+            try:
+                found = await store.async_read(_read, nothing) if store is not None else nothing
+            except MemoryUnavailable as err:
+                _LOGGER.debug("Reminders wait for the store: %s", err.reason)
+                return
+            self.reminders = {each.id: each for each in found}
+        self._on_change()
+
+    async def async_put(self, reminder: Reminder) -> None:
+        """Add or replace a reminder. Raises `MemoryUnavailable`, also if there are too many."""
+        if reminder.id not in self.reminders and len(self.reminders) >= MAX_REMINDERS:
+            raise MemoryUnavailable("full")
+        async with self._write_lock:
+            await self._async_change(partial(_write, reminder))
+            self.reminders[reminder.id] = reminder
+        self._on_change()
+
+    async def async_delete(self, ids: Collection[str]) -> None:
+        """Delete reminders. Raises `MemoryUnavailable`."""
+        async with self._write_lock:
+            await self._async_change(partial(_delete, tuple(ids)))
+            self.reminders = {key: each for key, each in self.reminders.items() if key not in ids}
+        self._on_change()
+
+    def get_delivered(self, satellite: str | None, person: str | None) -> Reminder | None:
+        """Return the reminder that a satellite or a person has heard in the last five minutes."""
+        heard = [self._delivered[each] for each in (satellite, person) if each in self._delivered]
+        recent = [(at, each) for each, at in heard if time.monotonic() - at < _REPLY_SECONDS]
+        return self.reminders.get(max(recent)[1]) if recent else None
+
+    async def _async_change(self, work: Callable[[Memory], None]) -> None:
+        store = self._get_store()
+        if store is None:
+            raise MemoryUnavailable("closed")
+        store.async_allow_file()
+        await store.async_change(work)
+
+    @callback
+    def _on_config_update(self, _event: Event) -> None:
+        self._on_change()
+
+    @callback
+    def _on_change(self) -> None:
+        self._schedule()
+        for listener in tuple(self.listeners):
+            listener()
+
+    @callback
+    def _schedule(self, _now: datetime | None = None) -> None:
+        """Deliver the reminders that are due, and schedule the next one."""
+        if self._cancel_timer is not None:
+            self._cancel_timer()
+            self._cancel_timer = None
+        if not self._users:
+            return
+        self._track_places()
+        now, times = time.time(), []
+        for reminder in self.reminders.values():
+            at = _next_time(reminder)
+            if at is None or reminder.id in self._in_delivery:
+                continue
+            if at > now:
+                times.append(at)
+            else:
+                self._start_delivery(reminder, at)
+        if times:
+            next_at = dt_util.utc_from_timestamp(min(*times, now + _MAX_WAIT_SECONDS))
+            self._cancel_timer = async_track_point_in_utc_time(
+                self._hass, HassJob(self._on_time, cancel_on_shutdown=True), next_at
+            )
+
+    @callback
+    def _on_time(self, _now: datetime) -> None:
+        self._cancel_timer = None
+        self._schedule()
+
+    @callback
+    def _track_places(self) -> None:
+        for stop in self._stop_tracking[1:]:
+            stop()
+        persons = {each.place.person for each in self.reminders.values() if each.place and each.is_waiting}
+        self._stop_tracking[1:] = (
+            [async_track_state_change_event(self._hass, sorted(persons), self._on_place)] if persons else []
+        )
+
+    @callback
+    def _on_place(self, event: Event[EventStateChangedData]) -> None:
+        old, new = event.data["old_state"], event.data["new_state"]
+        if old is None or new is None or not _UNKNOWN_PLACES.isdisjoint((old.state, new.state)):
+            return
+        was_home, is_home = old.state == STATE_HOME, new.state == STATE_HOME
+        for reminder in tuple(self.reminders.values()):
+            place = reminder.place
+            is_met = place is not None and place.person == event.data["entity_id"] and place.is_arrival == is_home
+            if was_home != is_home and is_met and reminder.is_waiting and reminder.id not in self._in_delivery:
+                self._start_delivery(reminder, time.time())
+
+    @callback
+    def _start_delivery(self, reminder: Reminder, due: float) -> None:
+        self._in_delivery.add(reminder.id)
+        work = self._async_deliver(reminder, due)
+        self._hass.async_create_background_task(work, "deliver a reminder", eager_start=False)
+
+    async def _async_deliver(self, reminder: Reminder, due: float) -> None:
+        """Deliver a reminder and store that. A crash before leaves it to the next start, with its time."""
+        late, is_expired = time.time() - due, due == reminder.expires_at
+        try:
+            outcome: Delivery | None = None
+            if late <= _MAX_LATE_SECONDS and not is_expired:
+                outcome = await self._async_tell(reminder, due if late > _LATE_SECONDS else None)
+            current = self.reminders.get(reminder.id)
+            if current is not None and _next_time(current) == _next_time(reminder):
+                await self.async_put(current.after_delivery(dt_util.now().replace(tzinfo=None)))
+            self._fire_event(reminder, "expired" if is_expired else outcome or "missed")
+        except MemoryUnavailable as err:
+            # it is delivered, but a restart would deliver it again
+            _LOGGER.warning("A reminder could not be marked as delivered: %s", err.reason)
+            self.reminders[reminder.id] = reminder.after_delivery(dt_util.now().replace(tzinfo=None))
+        except Exception as err:  # noqa: BLE001 - the others are still delivered
+            log_fault(_LOGGER, "A reminder could not be delivered", err)
+        finally:
+            self._in_delivery.discard(reminder.id)
+        self._schedule()
+
+    async def _async_tell(self, reminder: Reminder, late_since: float | None) -> Delivery:
+        hass, language = self._hass, self._hass.config.language
+        phrase = "reminder_due" if late_since is None else "reminder_late"
+        text = await async_get_spoken_text(hass, language, "common", phrase)
+        when = "" if late_since is None else await self._format_time(language, dt_util.utc_from_timestamp(late_since))
+        text = text.format(text=reminder.text, when=when)
+        own = [reminder.satellite] if reminder.satellite else self._find_satellites(reminder.person)
+        if await self._async_announce(reminder, own, text):
+            return Delivery.ANNOUNCED
+        title = await async_get_spoken_text(hass, language, "entity", "todo.reminders.name")
+        if await async_notify(hass, reminder.person, title, text, Context()):
+            self._delivered[reminder.person or ""] = reminder.id, time.monotonic()
+            return Delivery.NOTIFIED
+        if await self._async_announce(reminder, self._find_satellites(None), text):
+            return Delivery.ANNOUNCED
+        async_mention(hass, title, text, reminder.id)
+        return Delivery.READY
+
+    async def _async_announce(self, reminder: Reminder, satellites: Collection[str], text: str) -> bool:
+        """Announce a text on satellites, given by their ids in the registry. Return whether any of them did."""
+        calls = [async_announce(self._hass, each, text, Context(), self._is_in_use) for each in satellites]
+        heard = [each for each, done in zip(satellites, await asyncio.gather(*calls), strict=True) if done]
+        self._delivered |= dict.fromkeys(heard, (reminder.id, time.monotonic()))
+        return bool(heard)
+
+    def _find_satellites(self, person: str | None) -> list[str]:
+        """Return the satellites of a person, or all if it is None."""
+        owners = async_get_device_owners(self._hass)
+        return [
+            entry.id
+            for entry in er.async_get(self._hass).entities.values()
+            if entry.domain == Platform.ASSIST_SATELLITE
+            and entry.disabled_by is None
+            and (person is None or owners.get(entry.device_id or "") == person)
+        ]
+
+    def _fire_event(self, reminder: Reminder, outcome: str) -> None:
+        data = {"uid": reminder.id, "summary": reminder.text, "person": reminder.person, "outcome": outcome}
+        self._hass.bus.async_fire(EVENT_REMINDER, {ATTR_ENTITY_ID: self.entity_id, **data})
+
+
+def _next_time(reminder: Reminder) -> float | None:
+    """Return when a reminder is due or expires, in seconds since the epoch, or None if it waits for nothing."""
+    if not reminder.is_waiting:
+        return None
+    return reminder.due_at(dt_util.get_default_time_zone()) or reminder.expires_at
+
+
+def _read(memory: Memory) -> list[Reminder]:
+    with memory.database.read_transaction() as connection:
+        return read_reminders(connection)
+
+
+def _write(reminder: Reminder, memory: Memory) -> None:
+    with memory.database.write_transaction() as connection:
+        write_reminder(connection, reminder)
+
+
+def _delete(ids: tuple[str, ...], memory: Memory) -> None:
+    with memory.database.write_transaction() as connection:
+        delete_reminders(connection, ids)
+
+
+def forget_reminders(connection: sqlite3.Connection, erasure: Erasure, lost: LostRows, dry_run: bool) -> LostRows:
+    """Delete the reminders for a person if everything of theirs is forgotten. Return `lost` unchanged."""
+    conditions = erasure.conditions
+    is_selective = conditions.is_explicit or conditions.agent is not None
+    is_whole = not is_selective and conditions.time_span == (-math.inf, math.inf)
+    if isinstance(conditions.person, str) and is_whole and not dry_run:
+        delete_of_person(connection, conditions.person)
+    return lost
