@@ -90,12 +90,12 @@ async def _list_questions(house: House) -> list[str]:
     return [exchange["messages"][0]["content"].rpartition("\n\n")[2] for exchange in exported["exchanges"]]
 
 
-async def _ask_in_vain(house: House, sentence: str) -> None:
+async def _ask_in_vain(house: House, sentence: str, filler: str) -> None:
     """Ask the satellite while the model stays silent, and return after the first filler."""
     house.model.change(latency=200)
     await house.client.call_action("input_text.set_value", SENTENCE_ENTITY_ID, value=sentence)
     await house.client.call_action("input_button.press", BUTTON_ENTITY_ID)
-    await wait_for(lambda: _fetch_heard(house), lambda heard: [each["text"].strip() for each in heard] == ["Hm."])
+    await wait_for(lambda: _fetch_heard(house), lambda heard: [each["text"].strip() for each in heard] == [filler])
     house.model.change(latency=0)
 
 
@@ -136,13 +136,13 @@ async def ended(tmp_path_factory) -> dict[str, Ended]:
             before = await _count_exchanges(house)
             await _promise(house, latency=28)
             # the answer cannot be announced during another turn
-            await _ask_in_vain(house, "my name is Bob")
+            await _ask_in_vain(house, "my name is Bob", "I'm still on the other question.")
             await wait_for(lambda: _count_exchanges(house), lambda count: count > before)
             await home_assistant.kill()
         async with run_house(home_assistant, model, []) as house:
             ended["kill before the announcement"] = await _look_after(house, since)
             since = datetime.now(UTC)
-            await _ask_in_vain(house, "my name is Eve")
+            await _ask_in_vain(house, "my name is Eve", "Hm.")
             await home_assistant.kill()
         async with run_house(home_assistant, model, []) as house:
             ended["kill after a filler"] = await _look_after(house, since, is_promised=False)
