@@ -17,7 +17,7 @@ PILLS = "Tom takes antidepressants every morning"
 CONFIDENCE = f"Don't tell anybody, but {PILLS}."
 BOILER = "our boiler is serviced in May"
 DENTIST = "my dentist is called Doctor Hansen"
-TABLETS = "my tablet is due at 20"
+TABLETS = "my tablet is due at 9"
 DAY = 86_400.0
 
 

@@ -821,13 +821,13 @@ async def test_suggestion_that_corrects_a_fact_says_so_when_it_is_kept(
     home: HomeAssistant, say: SayFn, ada: Context
 ) -> None:
     await add_fact(home, "my tablet is due at 8", person=ada.user_id, private=True)
-    await mention(home, ada, "my tablet is due at 20")
+    await mention(home, ada, "my tablet is due at 9")
     await ask(say, "what did you learn?", ada)
 
     answer = await ask(say, "keep that", ada)
 
     assert 'It replaces: "my tablet is due at 8"' in answer
-    assert [fact.text for fact in await list_facts(home, ada.user_id)] == ["my tablet is due at 20"]
+    assert [fact.text for fact in await list_facts(home, ada.user_id)] == ["my tablet is due at 9"]
 
 
 @pytest.mark.usefixtures("entry")

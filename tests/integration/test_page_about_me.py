@@ -448,9 +448,9 @@ async def test_decision_about_a_suggestion_is_carried_out(
 @pytest.mark.usefixtures("entry")
 async def test_suggestion_says_which_fact_it_would_correct(home: HomeAssistant, people: People, read: Read) -> None:
     await add_fact(home, "the tablet is due at 8")
-    row = await mention(home, people.ada, "the tablet is due at 20")
+    row = await mention(home, people.ada, "the tablet is due at 9")
 
     assert [each["replaces"] for each in (await read(people.ada))["suggestions"]] == ["the tablet is due at 8"]
     await decide(home, people.ada, row, "share")
 
-    assert texts(await read(people.grace)) == ["the tablet is due at 20"]
+    assert texts(await read(people.grace)) == ["the tablet is due at 9"]
