@@ -39,6 +39,7 @@ def test_steps_run_in_this_order() -> None:
         "log_turn",
         "async_record_turn",
         "look_up_cost",
+        "extend_privacy",
         "store_in_memory",
         "start_summary",
         "schedule_search_words",

@@ -139,7 +139,7 @@ async def test_new_agent_is_as_it_was_entered(new_form: Submit, say: SayFn, mode
     assert friday.config.routing == "model_only"
     assert friday.config.scope == "device"
     assert friday.config.context_placement == "system"
-    assert replace(friday.config.policy, live_tools=frozenset()) == DEFAULT_POLICY
+    assert replace(friday.config.policy, live_tools=frozenset(), lasting_tools=frozenset()) == DEFAULT_POLICY
 
 
 @pytest.mark.parametrize(

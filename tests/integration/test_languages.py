@@ -99,7 +99,7 @@ def unread(monkeypatch: pytest.MonkeyPatch) -> None:
     for module, name in (
         (speaker, "_read_language"),
         (speaker, "_load_words"),
-        (memory_answers, "_compile_answer_patterns"),
+        (memory_answers, "_compile_answer_pattern"),
         (recall_query, "_load_phrases"),
         (updates, "_load_patterns"),
     ):

@@ -254,7 +254,7 @@ async def test_request_of_a_recent_turn_is_shown_to_the_speaker_though_no_record
 async def test_context_of_a_recent_turn_has_the_speaker_and_the_facts(
     set_up: SetUpFn, home: HomeAssistant, visit: Visit, say: SayFn
 ) -> None:
-    await set_up(memory=True)
+    await set_up(memory="on")
     ada = await visit()
     await ada.call("remember", text="I like herring")
     await say("what fish is nice", "adas", context=ada.context)

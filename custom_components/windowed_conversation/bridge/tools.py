@@ -16,6 +16,7 @@ from homeassistant.exceptions import HomeAssistantError, Unauthorized
 from homeassistant.helpers import floor_registry as fr, intent, llm
 from homeassistant.util.json import json_loads
 import probatio
+from probatio.codecs import UNSUPPORTED
 
 from ..const import DOMAIN
 from ..providers import ToolSchema
@@ -333,10 +334,10 @@ def _convert_schema(tool: llm.Tool, api: llm.APIInstance, *, read_only: bool, ha
 
 
 def _serialize(serializer: SchemaSerializer | None, value: Any) -> Any:
-    """Return part of a schema as JSON, or None for the usual form. Numbers of MCP servers would have no type."""
+    """Return part of a schema as JSON, if it has an unusual form. Numbers of MCP servers would have no type."""
     if isinstance(value, _JSON_NUMBER_TYPE):
         return {"type": "integer" if value.integer else "number"}
-    return None if serializer is None else serializer(value)
+    return UNSUPPORTED if serializer is None else serializer(value)
 
 
 def unwrap_tool(tool: llm.Tool) -> llm.Tool:
