@@ -75,7 +75,7 @@ async def test_what_a_satellite_is_asked_to_remember_of_the_speaker_is_refused(u
     requests = len(undelayed_house.model.requests)
     answer = await say_to_satellite(undelayed_house, "remember that my name is Zelda")
 
-    assert answer.startswith("I do not know who is speaking.")
+    assert answer.startswith("I don't know your voice here")
     assert len(undelayed_house.model.requests) == requests
 
 

@@ -127,7 +127,7 @@ async def test_question_says_how_much_it_is(add_person: AddPerson, say: SayFn) -
 
     question = get_speech(await say("forget everything about me", "mine", context=anna))
 
-    assert question == "That is 2 facts and 1 turn. Shall I forget everything about you for good?"
+    assert question == "That's 2 facts and 1 thing you said. Shall I delete everything about you for good?"
 
 
 async def test_anything_but_a_yes_is_a_no(
@@ -148,7 +148,7 @@ async def test_no_is_answered(add_person: AddPerson, say: SayFn) -> None:
     anna = await add_person()
     await say("forget everything about me", "mine", context=anna)
 
-    assert get_speech(await say("no", "mine", context=anna)) == "All right, I have not forgotten anything."
+    assert get_speech(await say("no", "mine", context=anna)) == "OK, I'll keep it."
 
 
 async def test_yes_of_somebody_else_or_in_another_conversation_is_none(
@@ -173,9 +173,9 @@ async def test_who_is_known_only_by_the_device_is_asked_about_one_fact(
     before = await count_facts(home, anna)
     answer = get_speech(await say("yes", "mine", device_id=bedside))
 
-    assert get_speech(question) == 'Shall I forget this for good: "I like tea"?'
+    assert get_speech(question) == "Shall I delete this for good: I like tea?"
     assert (question.continue_conversation, before) == (True, 1)
-    assert answer == 'I have forgotten this: "I like tea"'
+    assert answer == "Done, I've deleted that: I like tea"
     assert await list_facts(home, anna.user_id) == []
 
 
@@ -188,7 +188,7 @@ async def test_list_goes_on_after_a_yes(home: HomeAssistant, entry: MockConfigEn
 
     assert first.continue_conversation
     assert get_speech(first).endswith("?")
-    assert get_speech(second) == 'About the home: "The cousin number 0 lives in Rome"'
+    assert get_speech(second) == "About the home: The cousin number 0 lives in Rome"
     assert not second.continue_conversation
 
 
@@ -225,11 +225,8 @@ async def test_correction_is_undone_right_after_it(
     undone = get_speech(await say("undo that", "mine", context=anna))
     again = get_speech(await say("undo that", "mine", context=anna))
 
-    assert undone == (
-        'I will remember this for everybody here: "the bins go out on Friday". '
-        'It replaces: "the bins go out on Thursday"'
-    )
-    assert again.startswith('I will remember this for everybody here: "the bins go out on Thursday"')
+    assert undone == ("Noted, for everybody here: the bins go out on Friday. It replaces: the bins go out on Thursday")
+    assert again.startswith("Noted, for everybody here: the bins go out on Thursday")
 
 
 async def test_people_correct_a_fact_and_are_told_who_else_hears_it(
@@ -240,7 +237,6 @@ async def test_people_correct_a_fact_and_are_told_who_else_hears_it(
     hearers = get_speech(await say("who else can hear that?", "mine", context=anna))
 
     assert correction == (
-        'I will remember this for everybody here: "the bins go out on Thursday". '
-        'It replaces: "the bins go out on Friday"'
+        "Noted, for everybody here: the bins go out on Thursday. It replaces: the bins go out on Friday"
     )
-    assert hearers == 'Everybody here can hear that: "the bins go out on Thursday"'
+    assert hearers == "Everybody here can hear that: the bins go out on Thursday"

@@ -115,7 +115,7 @@ async def test_fact_that_is_told_at_the_satellite_is_its_owners(
     await set_up(options=owned)
     answer = await say("remember that my dentist is on Tuesday", device_id=bedside)
 
-    assert get_speech(answer) == 'I will remember this for you: "my dentist is on Tuesday"'
+    assert get_speech(answer) == "Noted, only for you: my dentist is on Tuesday"
     assert await list_facts(home) == []
     (fact,) = await list_facts(home, ada.user_id)
     assert fact.private

@@ -54,7 +54,7 @@ async def test_question_of_memory_is_still_open_after_its_echo(home: HomeAssista
     echo = get_speech(await say(question, satellite_id=SATELLITE))
 
     rest = get_speech(await say("go on", satellite_id=SATELLITE))
-    assert (echo, rest) == ("", 'About the home: "The cousin number 0 lives in Rome"')
+    assert (echo, rest) == ("", "About the home: The cousin number 0 lives in Rome")
 
 
 @pytest.mark.parametrize(

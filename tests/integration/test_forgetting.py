@@ -99,7 +99,7 @@ async def unload(home: HomeAssistant, entry: MockConfigEntry) -> None:
 
 
 async def forget(say: SayFn, **more: Any) -> None:
-    assert get_speech(await say(f"forget that {TOLD}", "mine", **more)).startswith("I have forgotten")
+    assert "I've deleted" in get_speech(await say(f"forget that {TOLD}", "mine", **more))
 
 
 async def test_what_was_forgotten_by_words_is_nowhere(
@@ -327,7 +327,7 @@ async def test_what_only_the_conversation_has_is_forgotten_by_words(
 
     answer = get_speech(await say(f"forget that my wifi password is {SECRET}", "mine"))
 
-    assert answer == "I have forgotten what was said about that."
+    assert answer == "I've deleted what was said about that. I found no fact with these words."
     assert (files(), SECRET in await windows_of(home)) == ([], False)
 
 
@@ -339,7 +339,7 @@ async def test_exchange_of_forgetting_keeps_no_words_of_what_was_not_found(
 
     answer = get_speech(await say(f"forget that {TOLD}", "mine"))
 
-    assert answer == "I do not remember anything about that."
+    assert answer == "I found nothing with these words. Ask me what I know."
     assert (files(), SECRET in await windows_of(home)) == ([], False)
 
 

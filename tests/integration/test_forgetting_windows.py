@@ -73,7 +73,7 @@ async def test_fact_of_the_home_takes_what_repeats_it_and_leaves_the_conversatio
     who = {"context": grace} if is_known else {"device_id": "kitchen"}
     answer = get_speech(await say(f"forget that {FOOD}", "forgetting", **who))
 
-    assert answer.startswith("I have forgotten")
+    assert answer.startswith("Done, I've deleted")
     assert await left(home) == {"hers": [WIFI, PIZZA, "hello there"], "house diary": [WARM]}
     assert not is_on_disk(disk, "cellar")
     await say("hello again", "hers", context=ada)

@@ -287,7 +287,7 @@ async def test_what_was_forgotten_is_not_sent_again(
     await say("remember that the bins go out on Friday")
     await say(TELL, "another")
     assert "bins" in model_server.requests[-1].raw.decode()
-    assert get_speech(await say("forget that the bins go out on Friday", "a third")).startswith("I have forgotten")
+    assert get_speech(await say("forget that the bins go out on Friday", "a third")).startswith("Done, I've deleted")
     model_server.log.clear()
     later(300)
 

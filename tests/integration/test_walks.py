@@ -177,7 +177,7 @@ async def test_way_of_a_question_about_a_fact_has_not_grown(
 async def test_way_of_forgetting_has_not_grown(say: SayFn, ada: Context, record_way: RecordWayFn) -> None:
     async def sentence(name: str) -> None:
         result = await say(f"forget that {_OLD_FACTS[name]}", f"forget {name}", context=ada)
-        assert get_speech(result) == f'I have forgotten this: "{_OLD_FACTS[name]}"'
+        assert get_speech(result) == f"Done, I've deleted that: {_OLD_FACTS[name]}"
 
     way = await shortest_way(sentence)
 

@@ -188,7 +188,7 @@ class ConversationTurn:
         stamp = InputStamp(
             dt_util.now(), self.speaker.name_for_stamp, *_find_device_and_area(hass, user_input.device_id)
         )
-        context = self.live_context = TurnContext(agent, self.window, self.speaker, stamp, user_input.language)
+        context = self.live_context = TurnContext(agent, self.window, self.speaker, stamp, self.dialog.open_question)
         context.start_search()
         files, pictures = await async_read_input_files(hass, chat_log), dict[str, Attachment]()
         api = await _async_get_tools(agent, llm_context, build_turn_memory_tools(self), pictures)
@@ -246,8 +246,16 @@ def _build_memory_answerer(turn: ConversationTurn) -> MemoryAnswerer | None:
     store = async_get_store(turn.agent.hass)
     if store is None:
         return None
-    forget, has_memory = partial(async_run_deletion, turn.agent.hass), turn.agent.config.memory
-    return MemoryAnswerer(turn.agent.hass, store, turn.speaker, forget, turn.dialog, has_memory=has_memory)
+    hass, config = turn.agent.hass, turn.agent.config
+    return MemoryAnswerer(
+        hass,
+        store,
+        turn.speaker,
+        partial(async_run_deletion, hass),
+        turn.dialog,
+        has_memory=config.memory,
+        can_model_forget=config.memory and bool(config.llm_apis) and config.routing is not RoutingMode.LOCAL_ONLY,
+    )
 
 
 def build_turn_memory_tools(turn: ConversationTurn) -> tuple[llm.Tool, ...]:
@@ -295,7 +303,7 @@ async def async_weigh_request(agent: Agent, llm_context: llm.LLMContext) -> Requ
     api = await _async_get_inputless_tools(agent, llm_context)
     nobody, stamp = _create_nobody(agent), InputStamp(dt_util.now())
     window = Window("", agent.config.policy, agent.counter)
-    context = TurnContext(agent, window, nobody, stamp, nobody.language)
+    context = TurnContext(agent, window, nobody, stamp, "")
     profiles = list(agent.profiles.values()) if agent.config.memory else [([], PromptFacts())]
     instructions = _render_instructions(agent, nobody, llm_context).strip()
     return weigh_request(

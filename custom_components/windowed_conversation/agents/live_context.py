@@ -31,7 +31,7 @@ from ..turn.context import (
     format_context,
     live_sections,
 )
-from ..turn.names import area_name
+from ..turn.names import area_name, remove_delimiters
 from ..window import Exchange, TextKind, Window, is_summary
 from .account import SentContext
 from .agent import Agent
@@ -47,6 +47,12 @@ _MAX_CACHED_PROFILES = 16
 # In seconds. A search of memory that takes longer is not used.
 MEMORY_TIMEOUT = 0.5
 
+# Tells a model of the question of memory that the user has answered with neither yes nor no.
+_OPEN_QUESTION_NOTE = (
+    'the user was asked "{}" and said neither yes nor no, so nothing was deleted; '
+    "if the input is about that, end with exactly this question"
+)
+
 NO_METRICS: Mapping[str, Any] = {"recalled_tokens": None, "recall_ms": None}
 
 
@@ -59,7 +65,7 @@ def calculate_live_limit(config: AgentConfig) -> int:
 class TurnContext:
     """The profile and the live context of a turn. Without memory, `profile` is None."""
 
-    def __init__(self, agent: Agent, window: Window, speaker: Speaker, stamp: InputStamp, language: str) -> None:
+    def __init__(self, agent: Agent, window: Window, speaker: Speaker, stamp: InputStamp, open_question: str) -> None:
         config = agent.config
         self.profile: PromptFacts | None = None
         self.sent = SentContext()
@@ -70,7 +76,7 @@ class TurnContext:
         self._window = window
         self._speaker = speaker
         self._stamp = stamp
-        self._language = language
+        self._language = speaker.language
         self._memory_store = async_get_store(agent.hass) if config.memory else None
         self._home_states = async_get_home_states(agent.hass) if config.sends_states else None
         self._formatter = RecallText(speaker.name, stamp.now)
@@ -82,6 +88,8 @@ class TurnContext:
         self._previous_states = self.notes.listed_states
         self._is_in_system = config.context_placement is ContextPlacement.SYSTEM
         self._note_tokens = self._count_tokens(format_context("", (), TRIMMED_NOTE))
+        self._open_question_note = _OPEN_QUESTION_NOTE.format(remove_delimiters(open_question)) if open_question else ""
+        self._open_question_tokens = self._count_tokens(self._open_question_note)
         self._stamp_tokens = self._count_tokens(live_sections(stamp, "", ())) if self._is_in_system else 0
 
     @property
@@ -90,6 +98,7 @@ class TurnContext:
         memory = MAX_RECALLED_TOKENS if self._memory_store is not None else 0
         home = MAX_STATES_TOKENS if self._home_states is not None else 0
         note = self._note_tokens if self._window.stats().evicted_exchanges else 0
+        note += self._open_question_tokens
         return min(MAX_LIVE_TOKENS, memory + home + self._stamp_tokens + note)
 
     @property
@@ -161,9 +170,10 @@ class TurnContext:
 
     def build_live_context(self, exchanges: Sequence[Exchange], limit: int) -> LiveContext:
         """Return the live context, limited to `limit` tokens, of a request that sends these closed exchanges."""
-        limit -= self._stamp_tokens
+        limit -= self._stamp_tokens + self._open_question_tokens
         note = TRIMMED_NOTE if limit >= self._note_tokens and self._lacks_beginning(exchanges) else ""
         limit -= self._note_tokens if note else 0
+        note = "; ".join(filter(None, (note, self._open_question_note)))
         most = min(MAX_RECALLED_TOKENS, limit // 2 if self._home_states else limit)
         sent = build_sent_context(exchanges, self.profile, self._speaker.text)
         # lazy, because the first few lines usually fill the limit

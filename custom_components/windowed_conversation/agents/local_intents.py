@@ -33,7 +33,7 @@ from ..bridge.chat_log import async_ask_agent, convert_contents
 from ..bridge.openings import async_find_openings, may_open
 from ..bridge.persons import async_build_place_replacer, async_get_exposed_persons, async_state_at
 from ..const import DOMAIN
-from ..memory.bridge.answers import MemoryAnswerer
+from ..memory.bridge.answers import MemoryAnswer, MemoryAnswerer
 from ..memory.turn.speaker import is_instruction
 from ..reminders.bridge.answers import ReminderAnswerer
 from ..turn import routing
@@ -363,7 +363,9 @@ class LocalAnswerer:
             or await self._try_intents(situation)
         )
         if isinstance(answer, RouteReason) and not self._can_ask_model:
-            answer = await (self._build_apology() if answer in WRONG_MATCH_REASONS else self._answer_loosely())
+            answer = await self._ask_again() or await (
+                self._build_apology() if answer in WRONG_MATCH_REASONS else self._answer_loosely()
+            )
         if isinstance(answer, RouteReason):
             return answer
         self.response, self.answer_text = answer, get_speech(answer)
@@ -391,7 +393,13 @@ class LocalAnswerer:
 
     async def _ask_memory(self) -> IntentResponse | None:
         """Return the answer of memory to a request such as "remember that ...", which Home Assistant does not know."""
-        answer = await self._memory_answers.answer_input() if self._memory_answers else None
+        return self._build_memory_response(await self._memory_answers.answer_input() if self._memory_answers else None)
+
+    async def _ask_again(self) -> IntentResponse | None:
+        """Return the question of memory to which the input is neither a yes nor a no, or None."""
+        return self._build_memory_response(await self._memory_answers.ask_again() if self._memory_answers else None)
+
+    def _build_memory_response(self, answer: MemoryAnswer | None) -> IntentResponse | None:
         if answer is None:
             return None
         self._is_recorded, self.asks, self.is_memory_answer = answer.is_recorded, answer.asks, True

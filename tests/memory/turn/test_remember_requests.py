@@ -92,8 +92,8 @@ def test_an_unknown_speaker_tells_of_the_home_only(memory: Memory) -> None:
 def test_what_a_quote_says_of_oneself_is_private_however_a_model_puts_it(memory: Memory) -> None:
     quote = "my old employer was Bosch"
 
-    remember_statement(memory, speaker("anna", quote), "Anna worked for Bosch", quote)
-    refused = remember_statement(memory, speaker("someone", quote), "The employer was Bosch", quote)
+    remember_statement(memory, speaker("anna", quote), "Anna worked for Bosch", quote, source="tool")
+    refused = remember_statement(memory, speaker("someone", quote), "The employer was Bosch", quote, source="tool")
 
     assert refused == MemoryReply(ReplyKey.UNKNOWN_SPEAKER)
     assert known(memory, "ben") == ()
@@ -198,12 +198,12 @@ def test_all_that_is_known_is_told_in_parts(memory: Memory) -> None:
     assert second.on_yes is None
 
 
-def test_a_clause_is_read_out_with_its_conjunction(memory: Memory) -> None:
+def test_a_clause_is_read_out_as_a_main_clause(memory: Memory) -> None:
     said_so = speaker("anna", "Merk dir, dass ich Anna heiße", "de")
 
     done = remember_statement(memory, said_so, "ich Anna heiße", said_so.text)
 
-    assert (done.phrase, done.fact_texts) == (ReplyKey.REMEMBERED_OWN_CLAUSE, ("ich Anna heiße",))
+    assert (done.phrase, done.fact_texts) == (ReplyKey.REMEMBERED_OWN, ("ich heiße Anna",))
     assert known(memory, "anna") == ("dass ich Anna heiße",)
 
 

@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Callable, Coroutine, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache, partial
 import re
@@ -18,6 +18,7 @@ from homeassistant.core import HomeAssistant
 from ...bridge.errors import async_get_spoken_text, plural_form
 from ...turn.routing import is_question
 from ..core import MAX_FACT_CHARS, Memory, MemoryUnavailable, base_language, split_words
+from ..turn.audience import iter_audiences
 from ..turn.dialog import MemoryDialog
 from ..turn.forgetting import forget_everything, forget_fact
 from ..turn.remember_requests import (
@@ -26,10 +27,10 @@ from ..turn.remember_requests import (
     correct_fact,
     list_facts,
     list_listeners,
-    quote_text,
     remember_statement,
     undo_correction,
 )
+from ..turn.replies import leans_to_yes, parse_long_reply
 from ..turn.speaker import UNDERSTOOD_LANGUAGES, Speaker, get_word_boundary, load_language
 from ..turn.suggestions import Decision, decide_and_read_on, keep_private, read_suggestions
 
@@ -75,8 +76,7 @@ _sentences_by_language: dict[str, _SentenceTemplates] = {}
 _NOTHING_KNOWN = MemoryReply(ReplyKey.NOTHING_KNOWN)
 _SENTENCE_ENDINGS = (".", "?", "!", "。", "？", "！")  # noqa: RUF001 - of several scripts
 _CLAUSE_END_PATTERN = re.compile("[.?!,;。？！，、]")  # noqa: RUF001 - of several scripts
-_MARKS = {"stop": ".", "gap": " ", "separator": "; ", "quotes": '""'}
-_UNQUOTED_PHRASES = (ReplyKey.REMEMBERED_OWN_CLAUSE, ReplyKey.REMEMBERED_HOME_CLAUSE)
+_MARKS = {"stop": ".", "gap": " ", "separator": "; "}
 
 
 class MemoryAccess(Protocol):
@@ -119,6 +119,8 @@ class MemoryRequest:
 
     kind: RequestKind
     text: str = ""
+    # Whether only the speaker, or everybody, is to hear of it, if they say that.
+    is_private: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +156,14 @@ def are_sentences_loaded(language: str) -> bool:
 
 def match_request(text: str, language: str) -> MemoryRequest | None:
     """Return the request in a text, or None. The first call in each language blocks on disk I/O."""
+    for rest, audience in iter_audiences(text, language):
+        request = _match_request(rest, language)
+        if request is not None and request.kind is RequestKind.REMEMBER and audience.is_beside(request.text):
+            return replace(request, is_private=audience.is_private)
+    return _match_request(text, language)
+
+
+def _match_request(text: str, language: str) -> MemoryRequest | None:
     language = base_language(language)
     sentences = _sentences_by_language.get(language) or _load_templates(language)
     said = text.strip()
@@ -177,11 +187,13 @@ def match_request(text: str, language: str) -> MemoryRequest | None:
 def parse_yes_no(text: str, language: str, *, to_memory: bool = False) -> bool | None:
     """Return True if a text is a plain yes, False if it is a plain no, and None if it is neither.
 
-    With `to_memory`, what agrees to a question of memory only is a yes, too: "tell me more", "delete it".
+    With `to_memory`, what answers only a question of memory counts, too: "tell me more", "yes, delete it", "oh no".
     """
     if _is_answer(text, language, ("yes", "yes_to_memory") if to_memory else ("yes",)):
         return True
-    return False if _is_answer(text, language, ("no",)) else None
+    if _is_answer(text, language, ("no",)):
+        return False
+    return parse_long_reply(text, language) if to_memory else None
 
 
 def parse_decision(text: str, language: str) -> Decision | None:
@@ -350,6 +362,8 @@ class MemoryAnswerer:
     forget: ForgetCallback
     dialog: MemoryDialog
     has_memory: bool = True
+    # Whether a model with the tool that forgets answers what memory does not.
+    can_model_forget: bool = False
 
     async def answer_input(self) -> MemoryAnswer | None:
         """Carry out the input's request and return the answer, or None if the input is not a request to memory."""
@@ -363,11 +377,20 @@ class MemoryAnswerer:
         except MemoryUnavailable as err:
             reply = MemoryReply(ReplyKey.BACKUP_IN_PROGRESS if err.reason == "backup" else ReplyKey.UNAVAILABLE)
         if reply is None:
+            self.dialog.leave_question_open()
+            is_unclear = bool(self.dialog.open_question) and leans_to_yes(text, language)
+            return await self.ask_again() if is_unclear else None
+        speech = await self._async_format_reply(reply)
+        self.dialog.store_answer(reply, forgets=forgets, speech=speech)
+        return MemoryAnswer(speech, is_recorded=not forgets, asks=reply.on_yes is not None)
+
+    async def ask_again(self) -> MemoryAnswer | None:
+        """Return the question that the input leaves open, or None if there is none."""
+        if not self.dialog.open_question:
             return None
-        self.dialog.store_answer(reply, forgets=forgets)
-        return MemoryAnswer(
-            await self._async_format_reply(reply), is_recorded=not forgets, asks=reply.on_yes is not None
-        )
+        text = await self._async_get_text("memory_say_yes_or_no")
+        gap = load_language(self.speaker.language).get("marks", _MARKS)["gap"]
+        return MemoryAnswer(f"{text}{gap}{self.dialog.open_question}", is_recorded=False, asks=True)
 
     async def _async_handle_yes_no(self) -> MemoryReply | None:
         """Return the reply to a yes or no that answers the previous question, or None if the input is neither."""
@@ -389,7 +412,10 @@ class MemoryAnswerer:
 
     async def _async_handle_request(self, request: MemoryRequest) -> MemoryReply | None:
         if request.kind in FORGETTING_KINDS:
-            return await self.forget(partial(_handle_forget_request, request, self.speaker))
+            reply = await self.forget(partial(_handle_forget_request, request, self.speaker))
+            # a model knows the facts, and may know what is meant; what names a whole fact is not kept in a conversation
+            is_passed_on = self.can_model_forget and request.kind is RequestKind.FORGET_EVERYTHING
+            return None if is_passed_on and reply.phrase is ReplyKey.NOT_FOUND else reply
         if request.kind is RequestKind.KEEP_PRIVATE:
             self.dialog.is_private = True
             return await self.forget(partial(keep_private, speaker=self.speaker, now=time.time()))
@@ -408,8 +434,7 @@ class MemoryAnswerer:
 
     async def _async_format_sentence(self, reply: MemoryReply, marks: Mapping[str, str]) -> str:
         text = await async_get_spoken_text(self.hass, self.speaker.language, "common", reply.phrase)
-        quoted = [quote_text(each, marks["quotes"]) for each in reply.fact_texts]
-        facts = marks["separator"].join(reply.fact_texts if reply.phrase in _UNQUOTED_PHRASES else quoted)
+        facts = marks["separator"].join(reply.fact_texts)
         counts = await self._async_format_counts(reply.counts) if any(reply.counts) else ""
         return text.format(facts=facts, replaced=facts, more=reply.unnamed_count, counts=counts)
 
@@ -444,6 +469,6 @@ def _reply(request: MemoryRequest, speaker: Speaker, named: tuple[int, ...], mem
         case RequestKind.UNDO:
             return undo_correction(memory, speaker, named)
         case RequestKind.REMEMBER:
-            return remember_statement(memory, speaker, request.text, speaker.text)
+            return remember_statement(memory, speaker, request.text, speaker.text, is_private=request.is_private)
         case _:
             return correct_fact(memory, speaker, request.text, is_sure=request.kind is RequestKind.CORRECT, named=named)

@@ -49,6 +49,7 @@ _REFUSAL_TEXT_BY_PHRASE = {
     ReplyKey.TOO_MUCH: "Too much matches. Ask the user for more words.",
     ReplyKey.ASK_TO_FORGET: _ASK_FIRST,
     ReplyKey.ASK_TO_FORGET_FACT: _ASK_FIRST,
+    ReplyKey.ASK_IF_MEANT: _ASK_FIRST,
 }
 _NOT_QUOTED_TEXT = "The quote is not in what the user said in this exchange. Facts come from the user's words only."
 _NO_STATEMENT_TEXT = "The user stated nothing there. Questions, requests, and words that they only quote are no facts."
@@ -303,9 +304,9 @@ def make_tools(
 
 def _build_result(reply: MemoryReply, question_texts: tuple[str, ...] = ()) -> llm.ToolResult:
     match reply.phrase:
-        case ReplyKey.REMEMBERED_OWN | ReplyKey.REMEMBERED_OWN_CLAUSE:
+        case ReplyKey.REMEMBERED_OWN:
             data = {"remembered": reply.fact_texts[0], "for": "the user only"}
-        case ReplyKey.REMEMBERED_HOME | ReplyKey.REMEMBERED_HOME_CLAUSE:
+        case ReplyKey.REMEMBERED_HOME:
             data = {"remembered": reply.fact_texts[0], "for": "everybody here"}
         case ReplyKey.FORGOTTEN:
             return llm.ToolResult(data={"forgotten": list(reply.fact_texts)})

@@ -28,6 +28,10 @@ class LastAnswer:
     # The facts that a model was told to ask about. A yes counts only if its answer did.
     asked_texts: tuple[str, ...] = ()
     answered_at: float = field(default_factory=time.monotonic)
+    # The answer as it was spoken, if it asked whether to forget something.
+    question: str = ""
+    # Whether the reply was neither a yes nor a no. A later one counts only if the question was heard once more.
+    is_unclear: bool = False
 
 
 _NO_ANSWER = LastAnswer(None, (), is_forgetting=False, listener=(None, None))
@@ -49,12 +53,15 @@ class MemoryDialog:
     has_forgotten: bool = False
     # Whether the speaker wants nothing of this conversation to be kept.
     is_private: bool = False
+    # The question that the input leaves open.
+    open_question: str = ""
 
     def take_last_answer(self, heard: str = "") -> None:
         """Take the last answer of the conversation if it was given to this speaker, and drop all expired answers.
 
-        The next turn does not find it any more: any reply other than a yes changes nothing. `heard` is the answer that
-        the speaker heard last: the question of a model is none if its answer asks about something else.
+        The next turn finds it only if its question is asked again: any reply other than a yes changes nothing. `heard`
+        is the answer that the speaker heard last: the question of a model is none if its answer asks about something
+        else, and a question that is asked again is the end of the answer.
         """
         oldest = time.monotonic() - _REPLY_TIMEOUT
         for key in [key for key, answer in self.answers.items() if answer.answered_at < oldest]:
@@ -62,13 +69,22 @@ class MemoryDialog:
         last = self.answers.pop(self.conversation_key, None)
         if last is not None and last.listener == (self.speaker.person, self.speaker.device):
             is_asked = asks_about(last.asked_texts, heard, self.speaker)
+            is_asked &= not last.is_unclear or heard.rstrip().endswith(last.question)
             self.last_answer = last if is_asked else replace(last, on_yes=None)
 
-    def store_answer(self, reply: MemoryReply, *, forgets: bool) -> None:
-        """Store an answer for the conversation's next input."""
+    def store_answer(self, reply: MemoryReply, *, forgets: bool, speech: str = "") -> None:
+        """Store an answer for the conversation's next input, with its text if it is spoken as it is."""
         listener = (self.speaker.person, self.speaker.device)
-        answer = LastAnswer(reply.on_yes, reply.named_fact_ids, forgets, listener)
+        question = speech if forgets and reply.on_yes is not None else ""
+        answer = LastAnswer(reply.on_yes, reply.named_fact_ids, forgets, listener, question=question)
         self.answers[self.conversation_key] = answer
+
+    def leave_question_open(self) -> None:
+        """Keep the question that the input answers with neither yes nor no, unless that was so before."""
+        last = self.last_answer
+        if last.on_yes is not None and last.question and not last.is_unclear:
+            self.open_question = last.question
+            self.answers[self.conversation_key] = replace(last, is_unclear=True, answered_at=time.monotonic())
 
     def store_tool_reply(self, reply: MemoryReply, asked_texts: tuple[str, ...] = ()) -> tuple[str, ...]:
         """Store the reply that a model got, and return the texts that it has to ask the user about, at most three.
@@ -76,7 +92,7 @@ class MemoryDialog:
         A question that it got before in this turn is asked together with this one.
         """
         before = self.answers.get(self.conversation_key)
-        if before is not None and before.on_yes is not None:
+        if before is not None and before.on_yes is not None and not before.question:
             if reply.on_yes is None or len(before.asked_texts) + len(asked_texts) > MAX_FACTS_NAMED:
                 return before.asked_texts
             asked_texts = (*before.asked_texts, *asked_texts)

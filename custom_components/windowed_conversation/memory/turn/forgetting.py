@@ -45,8 +45,9 @@ from ..core import (
     clean_text,
     has_time_between,
 )
+from .near_facts import find_near_facts
 from .recall import HEADING, format_source_id
-from .remember_requests import MAX_FACTS_NAMED, MemoryReply, ReplyKey, find_matching_facts
+from .remember_requests import MAX_FACTS_NAMED, MemoryReply, ReplyKey, find_matching_facts, say_facts
 from .speaker import Speaker, is_about_speaker, is_supported_by
 
 CONVERSATIONS = Schema(TABLES_SQL.format(sum=checksum_sql(TEXTS["exchange"])), TEXTS, mend=delete_orphans)
@@ -303,14 +304,31 @@ def forget_fact(
         some = meant[:MAX_FACTS_NAMED]
         # only who asked may choose one of them
         named = tuple(fact.id for fact in some if is_meant(None))
-        return MemoryReply(ReplyKey.SEVERAL_FOUND, tuple(fact.text for fact in some), named_fact_ids=named)
+        return MemoryReply(ReplyKey.SEVERAL_FOUND, say_facts(memory, some, speaker.language), named_fact_ids=named)
     if not meant:
-        return _forget_past_memories(memory, speaker, query, is_meant=is_meant(None))
-    ids = [("fact", fact.id) for fact in meant]
-    forget = partial(_forget_facts, phrase=ReplyKey.FORGOTTEN, named=(meant[0].text,), ids=ids, person=speaker.person)
+        near = _ask_about_near_facts(memory, speaker, query)
+        return near or _forget_past_memories(memory, speaker, query, is_meant=is_meant(None))
+    ids, said = [("fact", fact.id) for fact in meant], say_facts(memory, meant[:1], speaker.language)
+    forget = partial(_forget_facts, phrase=ReplyKey.FORGOTTEN, named=said, ids=ids, person=speaker.person)
     if speaker.is_known_by_device or len(meant) > 1 or not is_meant(meant[0].id):
-        return MemoryReply(ReplyKey.ASK_TO_FORGET_FACT, (meant[0].text,), on_yes=forget)
+        return MemoryReply(ReplyKey.ASK_TO_FORGET_FACT, said, on_yes=forget)
     return forget(memory)
+
+
+def _ask_about_near_facts(memory: Memory, speaker: Speaker, query: str) -> MemoryReply | None:
+    """Return the question whether the fact with words like those of a query is meant, or None if there is none."""
+    near = find_near_facts(query, memory.get_facts(speaker.person, private=speaker.is_alone))
+    if not near:
+        return None
+    named = say_facts(memory, near[:MAX_FACTS_NAMED], speaker.language)
+    if len(near) > 1:
+        return MemoryReply(
+            ReplyKey.SEVERAL_FOUND, named, named_fact_ids=tuple(fact.id for fact in near[:MAX_FACTS_NAMED])
+        )
+    forget = partial(
+        _forget_facts, phrase=ReplyKey.FORGOTTEN, named=named, ids=[("fact", near[0].id)], person=speaker.person
+    )
+    return MemoryReply(ReplyKey.ASK_IF_MEANT, named, on_yes=forget)
 
 
 def forget_everything(memory: Memory, speaker: Speaker, about: str) -> MemoryReply:
@@ -318,13 +336,16 @@ def forget_everything(memory: Memory, speaker: Speaker, about: str) -> MemoryRep
     if is_about_speaker(about, speaker.language) and not speaker.build_words().search_terms(about).words:
         return _ask_to_forget_person(memory, speaker)
     selected = memory.forget(query=about, person=speaker.person, dry_run=True)
+    if not selected.facts and (near := _ask_about_near_facts(memory, speaker, about)):
+        return near
     if not selected.has_matches:
         return MemoryReply(ReplyKey.NOT_FOUND)
     if len(selected.facts) > _MAX_FORGOTTEN_FACTS or _count_past_memories(selected) > _MAX_PAST_MEMORIES:
         return MemoryReply(ReplyKey.TOO_MUCH)
     found = [fact for fact in memory.get_facts(speaker.person) if fact.id in selected.facts]
     # others share this window, so private facts are forgotten but not read out
-    named = tuple(fact.text for fact in found if speaker.is_alone or not fact.private)
+    shown = [fact for fact in found if speaker.is_alone or not fact.private]
+    named = say_facts(memory, shown, speaker.language)
     phrase = ReplyKey.FORGOTTEN if named else ReplyKey.FORGOTTEN_PAST
     forget = partial(_forget_facts, phrase=phrase, named=named, query=about, person=speaker.person)
     if speaker.is_known_by_device or len(found) > 1:

@@ -3,7 +3,7 @@
 `updates` decides which fact a new one replaces. Functions with a `Memory` parameter block on disk I/O.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from datetime import datetime, tzinfo
 from enum import StrEnum
@@ -26,7 +26,7 @@ from ..core import (
     join_lines,
 )
 from .recall import HOME_LABEL, MENTIONED, SUMMARY_LABEL, group_alike
-from .speaker import Speaker, is_about_speaker
+from .speaker import Speaker, is_about_speaker, load_language
 from .updates import build_search_query, find_update, may_replace, shares_subject
 
 # The maximum number of facts to read out at a time, and to name if several facts match.
@@ -45,7 +45,7 @@ _MAX_CANDIDATES = 20
 # The same for a fact of values and small words only, for which nothing can be searched.
 _MAX_WORDLESS_CANDIDATES = 200
 
-# Conjunctions after which German, Dutch, Swedish and Danish use a different word order than in a main clause.
+# Conjunctions after which German, Dutch and Scandinavian languages order the words unlike in a main clause.
 _CONJUNCTION_TEMPLATE = r"(?:^|\W)(dass|daß|dat|att|at)\s+{}"
 
 _QUOTATION_MARK_TABLE = str.maketrans(dict.fromkeys('"“”„«»「」', "'"))
@@ -55,9 +55,7 @@ class ReplyKey(StrEnum):
     """The sentences with which memory answers, as translation keys."""
 
     REMEMBERED_OWN = "memory_remembered_own"
-    REMEMBERED_OWN_CLAUSE = "memory_remembered_own_clause"
     REMEMBERED_HOME = "memory_remembered_home"
-    REMEMBERED_HOME_CLAUSE = "memory_remembered_home_clause"
     REPLACES = "memory_replaces"
     ASK_TO_REPLACE = "memory_ask_replace"
     UNKNOWN_SPEAKER = "memory_unknown_speaker"
@@ -75,6 +73,7 @@ class ReplyKey(StrEnum):
     ASK_TO_FORGET = "memory_ask"
     CONFIRM_ALL = "memory_ask_everything"
     ASK_TO_FORGET_FACT = "memory_ask_fact"
+    ASK_IF_MEANT = "memory_ask_near"
     FACTS_ONE = "memory_facts_one"
     FACTS_FEW = "memory_facts_few"
     FACTS_OTHER = "memory_facts_other"
@@ -145,12 +144,14 @@ def remember_statement(
     source: str = "said",
     replaces: str = "",
     search_words: str | None = None,
+    is_private: bool | None = None,
 ) -> MemoryReply:
     """Remember a fact: as the speaker's own and private if it says "I" or "my", else as a fact of the home.
 
-    `replaces` is the fact that it updates, if known. Raises `ValueError` if the text has no words.
+    `is_private` is whether the speaker wants it so, if they say that. `replaces` is the fact that it updates, if known.
+    Raises `ValueError` if the text has no words.
     """
-    fact = _build_stated_fact(speaker, text, quote, source)
+    fact = _build_stated_fact(speaker, text, quote, source, is_private)
     if fact is None:
         return MemoryReply(ReplyKey.UNKNOWN_SPEAKER)
     return remember_fact(memory, speaker, replace(fact, search_words=search_words), replaces)
@@ -176,8 +177,9 @@ def remember_fact(memory: Memory, speaker: Speaker, fact: StatedFact, replaces: 
     reply = _store_fact(memory, speaker, fact, None)
     if reply.stored_fact_id is None or fact.source != "said":
         return reply
-    question = MemoryReply(ReplyKey.ASK_TO_REPLACE, (update.fact.text,))
-    return replace(reply, on_yes=partial(_replace_fact, update.fact, reply.stored_fact_id), others=(question,))
+    question = MemoryReply(ReplyKey.ASK_TO_REPLACE, say_facts(memory, [update.fact], speaker.language))
+    on_yes = partial(_replace_fact, update.fact, reply.stored_fact_id, speaker.language)
+    return replace(reply, on_yes=on_yes, others=(question,))
 
 
 def find_corrected_fact(memory: Memory, speaker: Speaker, text: str, owner: str | None) -> RecallHit | None:
@@ -218,9 +220,10 @@ def find_earlier_facts(memory: Memory, fact: Fact, language: str) -> tuple[Recal
     return tuple(earlier[:_MAX_EARLIER_FACTS])
 
 
-def _replace_fact(old: RecallHit, by: int, memory: Memory) -> MemoryReply:
-    is_replaced = memory.replace_fact(old.id, by)
-    return MemoryReply(ReplyKey.REPLACES if is_replaced else ReplyKey.NOT_FOUND, (old.text,), named_fact_ids=(by,))
+def _replace_fact(old: RecallHit, by: int, language: str, memory: Memory) -> MemoryReply:
+    said = say_facts(memory, [old], language)
+    phrase = ReplyKey.REPLACES if memory.replace_fact(old.id, by) else ReplyKey.NOT_FOUND
+    return MemoryReply(phrase, said, named_fact_ids=(by,))
 
 
 def _assign_to(fact: StatedFact, owner: str | None) -> StatedFact:
@@ -276,7 +279,7 @@ def list_facts(memory: Memory, speaker: Speaker, start: int = 0) -> MemoryReply:
     page = facts[start:end]
     if not page:
         return MemoryReply(ReplyKey.NOTHING_KNOWN)
-    own, homes = _split_texts_by_owner(page)
+    own, homes = _split_texts_by_owner(memory, page, speaker.language)
     replies = [MemoryReply(ReplyKey.KNOWN_OWN, own)] if own else []
     if not own and not start and speaker.person is not None:
         replies.append(MemoryReply(ReplyKey.NOTHING_KNOWN_OWN))
@@ -296,26 +299,38 @@ def list_listeners(memory: Memory, speaker: Speaker, query: str, named: tuple[in
         if not named:
             return None
     facts = memory.get_facts(speaker.person, private=speaker.is_alone)
-    own, homes = _split_texts_by_owner([fact for fact in facts if fact.id in named])
+    shown = [fact for fact in facts if fact.id in named]
+    own, homes = _split_texts_by_owner(memory, shown, speaker.language)
     alone = ReplyKey.HEARD_AT_DEVICE if speaker.owns_device else ReplyKey.HEARD_OWN
     replies = [MemoryReply(phrase, some) for phrase, some in ((alone, own), (ReplyKey.HEARD_HOME, homes)) if some]
     first, *rest = replies or [MemoryReply(ReplyKey.HEARD_GENERAL)]
     return replace(first, named_fact_ids=named, others=tuple(rest))
 
 
-def _split_texts_by_owner(facts: Iterable[Fact]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the texts of a person's facts and of the home's, each after the conjunction that its word order needs."""
-    own: list[str] = []
-    homes: list[str] = []
-    for fact in facts:
-        text = " ".join(filter(None, (_find_conjunction(fact.text, fact.quote), fact.text)))
-        (homes if fact.person is None else own).append(text)
-    return tuple(own), tuple(homes)
+def _split_texts_by_owner(
+    memory: Memory, facts: Collection[Fact], language: str
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the texts of a person's facts and of the home's."""
+    own, homes = [fact for fact in facts if fact.person is not None], [fact for fact in facts if fact.person is None]
+    return say_facts(memory, own, language), say_facts(memory, homes, language)
 
 
-def _find_conjunction(text: str, quote: str) -> str:
-    found = re.search(_CONJUNCTION_TEMPLATE.format(re.escape(text)), quote, re.IGNORECASE)
-    return found[1].casefold() if found else ""
+def say_facts(memory: Memory, facts: Collection[Fact | RecallHit], language: str) -> tuple[str, ...]:
+    """Return the texts of facts as they are said on their own."""
+    quotes = {fact.id: fact.quote for fact in memory.facts}
+    return tuple([say_clause(fact.text, quotes.get(fact.id, ""), language) for fact in facts])
+
+
+def say_clause(text: str, quote: str, language: str) -> str:
+    """Return a text from a quote as a main clause, or after its conjunction if the main clause is not known."""
+    conjunction = re.search(_CONJUNCTION_TEMPLATE.format(re.escape(text)), " ".join(quote.split()), re.IGNORECASE)
+    if conjunction is None:
+        return text
+    for pattern, order in load_language(language).get("memory", {}).get("main_clauses", ()):
+        clause, count = re.subn(pattern, order, text)
+        if count:
+            return str(clause)
+    return f"{conjunction[1].casefold()} {text}"
 
 
 def recall_lines(
@@ -396,16 +411,28 @@ def _select_matches(query: str, facts: list[RecallHit], words: Words, least: flo
     return [fact for fact, share in zip(facts, shares, strict=True) if share == best >= least]
 
 
-def _build_stated_fact(speaker: Speaker, text: str, quote: str, source: str) -> StatedFact | None:
-    """Return a fact with its owner, or None if it is about the speaker and the speaker is unknown."""
-    is_own = is_about_speaker(text, speaker.language) or is_about_speaker(quote, speaker.language)
-    if is_own and speaker.person is None:
+def _build_stated_fact(
+    speaker: Speaker, text: str, quote: str, source: str, is_private: bool | None = None
+) -> StatedFact | None:
+    """Return a fact with its owner, or None if it is about the speaker, or for them only, and the speaker is unknown.
+
+    In a request, "for me" may only be polite, so the fact alone tells whether it is about the speaker. A model rewords
+    it, so there the user's words tell that, too.
+    """
+    is_about = is_about_speaker(text, speaker.language)
+    is_about |= source != "said" and is_about_speaker(quote, speaker.language)
+    if (is_about or is_private) and speaker.person is None:
         return None
+    if is_about and is_private is False and speaker.name:
+        # everybody has to hear whose fact it is
+        text = f"{speaker.name}: {text}"
+    is_own = is_about if is_private is None else is_private
     return StatedFact(text, quote, source, speaker.person if is_own else None, is_own)
 
 
 def _store_fact(memory: Memory, speaker: Speaker, fact: StatedFact, old: RecallHit | None) -> MemoryReply:
     text = clean_fact(fact.text)
+    replaced = say_facts(memory, [old], speaker.language) if old else ()
     try:
         stored = memory.add_fact(
             text,
@@ -420,10 +447,7 @@ def _store_fact(memory: Memory, speaker: Speaker, fact: StatedFact, old: RecallH
         )
     except MemoryFull:
         return MemoryReply(ReplyKey.MEMORY_FULL)
-    has_clause = bool(_find_conjunction(text, join_lines(fact.quote, len(fact.quote))))
-    if fact.owner is None:
-        phrase = ReplyKey.REMEMBERED_HOME_CLAUSE if has_clause else ReplyKey.REMEMBERED_HOME
-    else:
-        phrase = ReplyKey.REMEMBERED_OWN_CLAUSE if has_clause else ReplyKey.REMEMBERED_OWN
-    rest = (MemoryReply(ReplyKey.REPLACES, (old.text,)),) if old else ()
-    return MemoryReply(phrase, (text,), named_fact_ids=(stored,), stored_fact_id=stored, others=rest)
+    phrase = ReplyKey.REMEMBERED_HOME if fact.owner is None else ReplyKey.REMEMBERED_OWN
+    rest = (MemoryReply(ReplyKey.REPLACES, replaced),) if old else ()
+    said = say_clause(text, fact.quote, speaker.language)
+    return MemoryReply(phrase, (said,), named_fact_ids=(stored,), stored_fact_id=stored, others=rest)
