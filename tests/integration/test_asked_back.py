@@ -148,7 +148,7 @@ async def test_no_is_answered(add_person: AddPerson, say: SayFn) -> None:
     anna = await add_person()
     await say("forget everything about me", "mine", context=anna)
 
-    assert get_speech(await say("no", "mine", context=anna)) == "OK, I'll keep it."
+    assert get_speech(await say("no", "mine", context=anna)) == "All right, I'll keep it."
 
 
 async def test_yes_of_somebody_else_or_in_another_conversation_is_none(

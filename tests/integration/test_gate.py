@@ -680,7 +680,7 @@ async def test_five_wrong_codes_pause_the_gate_and_raise_an_issue(
     monkeypatch.setattr(coded.runtime_data.agents[agent_id].state.gate, "paused_until", 0.0)
     await said(ASKED, CODE)
 
-    assert wrong == "That is not the code. Please say it again."
+    assert wrong == "That's not the code. Please say it again."
     assert paused[0].startswith("There were too many wrong codes.")
     assert paused[2] == paused[0]
     assert (before, calls, issue is not None) == ([], KINDS[0].done, True)

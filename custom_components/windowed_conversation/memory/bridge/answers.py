@@ -187,7 +187,7 @@ def _match_request(text: str, language: str) -> MemoryRequest | None:
 def parse_yes_no(text: str, language: str, *, to_memory: bool = False) -> bool | None:
     """Return True if a text is a plain yes, False if it is a plain no, and None if it is neither.
 
-    With `to_memory`, what answers only a question of memory counts, too: "tell me more", "yes, delete it", "oh no".
+    With `to_memory`, words that answer only a question of memory count, too: "tell me more", "yes, delete it", "oh no".
     """
     if _is_answer(text, language, ("yes", "yes_to_memory") if to_memory else ("yes",)):
         return True
@@ -362,7 +362,7 @@ class MemoryAnswerer:
     forget: ForgetCallback
     dialog: MemoryDialog
     has_memory: bool = True
-    # Whether a model with the tool that forgets answers what memory does not.
+    # Whether a model with the tool that forgets answers the requests that memory does not.
     can_model_forget: bool = False
 
     async def answer_input(self) -> MemoryAnswer | None:
@@ -413,7 +413,7 @@ class MemoryAnswerer:
     async def _async_handle_request(self, request: MemoryRequest) -> MemoryReply | None:
         if request.kind in FORGETTING_KINDS:
             reply = await self.forget(partial(_handle_forget_request, request, self.speaker))
-            # a model knows the facts, and may know what is meant; what names a whole fact is not kept in a conversation
+            # a model may know which fact is meant; a request with the text of a fact stays out of conversations
             is_passed_on = self.can_model_forget and request.kind is RequestKind.FORGET_EVERYTHING
             return None if is_passed_on and reply.phrase is ReplyKey.NOT_FOUND else reply
         if request.kind is RequestKind.KEEP_PRIVATE:

@@ -1,4 +1,4 @@
-"""For whom a fact is: "just for me", "privately", "for everyone", as said beside a request to remember it."""
+"""The audience of a fact, as said beside a request to remember it: "just for me", "privately", "for everyone"."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,10 +12,13 @@ _STRIPPABLE_CHARS = " \t\r\n.,;:!…-–—。，、；：！　"  # noqa: RUF00
 _APOSTROPHE_TABLE = str.maketrans("’‘ʼ", "'''")  # noqa: RUF001 - of several scripts
 _MARK_BEFORE_PATTERN = re.compile(r"[.,;:!…–—。，、；：！-]\s*$")  # noqa: RUF001 - of several scripts
 
+# A short word between a mark and the end: ", but".
+_CONJUNCTION_PATTERN = re.compile(r"(?<=[.,;])\s*\w{1,5}\s*$")
+
 
 @dataclass(frozen=True, slots=True)
 class Audience:
-    """For whom a fact is, and the parts of the sentence before and after the words for that."""
+    """The audience of a fact, and the parts of the sentence before and after its words."""
 
     is_private: bool
     before: str
@@ -33,15 +36,13 @@ class Audience:
 
 def iter_audiences(text: str, language: str) -> Iterator[tuple[str, Audience]]:
     """Yield each audience in a text, with the text without its words."""
-    plain = text.translate(_APOSTROPHE_TABLE)
-    for found in _compile(base_language(language)).finditer(plain):
+    for found in _compile(base_language(language)).finditer(text.translate(_APOSTROPHE_TABLE)):
         before, after = text[: found.start()], text[found.end() :].strip(_STRIPPABLE_CHARS)
-        rest = (
-            text[found.end() :]
-            if not before.strip(_STRIPPABLE_CHARS)
-            else f"{before.rstrip()} {text[found.end() :].lstrip()}"
-        )
-        yield rest.strip(), Audience(found.lastgroup == "me", before, after)
+        if not after:
+            before = _CONJUNCTION_PATTERN.sub("", before)
+        is_first = not before.strip(_STRIPPABLE_CHARS)
+        rest = after if is_first else f"{before.rstrip()} {text[found.end() :].lstrip()}".rstrip()
+        yield rest, Audience(found.lastgroup == "me", before, after)
 
 
 @cache

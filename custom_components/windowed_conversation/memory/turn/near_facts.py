@@ -31,7 +31,7 @@ def _list_words(text: str) -> list[str]:
 
 
 def _count_like_words(wanted: list[str], words: list[str]) -> tuple[int, int]:
-    """Return how many of the wanted words have one like them, and how many words are like a wanted one."""
+    """Return the number of wanted words that have one like them, and the number of words that are like a wanted one."""
     likes = [[word for word in words if _is_like(each, word)] for each in wanted]
     return sum(map(bool, likes)), len({word for some in likes for word in some})
 

@@ -14,7 +14,7 @@ _ALWAYS = {"yes": ("yes", "ok", "okay"), "no": ("no",)}
 
 
 class _Part(StrEnum):
-    """The parts of a reply. `OTHER` is what neither the question nor a reply would say."""
+    """The parts of a reply. An `OTHER` word is neither of the question nor of a usual reply."""
 
     ANSWER = "answer"
     POLITENESS = "politeness"
