@@ -326,7 +326,7 @@ def say_clause(text: str, quote: str, language: str) -> str:
     conjunction = re.search(_CONJUNCTION_TEMPLATE.format(re.escape(text)), " ".join(quote.split()), re.IGNORECASE)
     if conjunction is None:
         return text
-    for pattern, order in load_language(language).get("memory", {}).get("main_clauses", ()):
+    for pattern, order in load_language(language).get("memory", {}).get("main_clauses", {}).items():
         clause, count = re.subn(pattern, order, text)
         if count:
             return str(clause)
