@@ -52,6 +52,16 @@ def test_a_sentence_asks_of_memory_what_it_says(subtests: pytest.Subtests) -> No
             assert match_request(said, language) == expected
 
 
+def test_a_family_asks_who_hears_and_what_it_told(subtests: pytest.Subtests) -> None:
+    for line in (FOLDER / "questions_of_families.txt").read_text("utf-8").splitlines():
+        language, kind, said = line.split("|")
+        with subtests.test(language=language, said=said):
+            request = match_request(said, language)
+
+            assert request is not None
+            assert request.kind == kind
+
+
 # Number of ordinary sentences to draw for each language.
 ORDINARY = 500
 MARKS = str.maketrans("", "", "¿?.!,:;")
