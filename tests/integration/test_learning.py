@@ -741,9 +741,9 @@ async def test_suggestions_are_read_three_at_a_time_and_kept_with_a_yes(
     third = await ask(say, "yes", ada)
 
     assert [text in first for text in TEXTS] == [False, True, True, True]
-    assert second.startswith("I will remember this for you:")
+    assert second.startswith("Noted, only for you:")
     assert TEXTS[0] in second
-    assert third == f'I will remember this for you: "{TEXTS[0]}"'
+    assert third == f"Noted, only for you: {TEXTS[0]}"
     assert {fact.text for fact in await list_facts(home, ada.user_id)} == set(TEXTS)
     assert await waiting(home, ada) == []
     assert await list_facts(home) == []
