@@ -805,7 +805,7 @@ async def test_suggestions_of_another_person_are_neither_read_nor_decided(
     heard = [await ask(say, "what did you learn?", each) for each in (grace, Context())]
     await ask(say, "for everybody", grace)
 
-    assert heard == ["I have learned nothing new."] * 2
+    assert heard == ["I've learned nothing new."] * 2
     assert await waiting(home, ada) == [TEXTS[0]]
 
 
@@ -813,7 +813,7 @@ async def test_suggestions_of_another_person_are_neither_read_nor_decided(
 async def test_what_is_known_has_no_suggestion(home: HomeAssistant, say: SayFn, ada: Context) -> None:
     await mention(home, ada, TEXTS[0])
 
-    assert await ask(say, "what do you know about me?", ada) == "I do not remember anything yet."
+    assert await ask(say, "what do you know about me?", ada) == "I don't remember anything yet."
 
 
 @pytest.mark.usefixtures("entry")
@@ -826,7 +826,7 @@ async def test_suggestion_that_corrects_a_fact_says_so_when_it_is_kept(
 
     answer = await ask(say, "keep that", ada)
 
-    assert 'It replaces: "my tablet is due at 8"' in answer
+    assert "It replaces: my tablet is due at 8" in answer
     assert [fact.text for fact in await list_facts(home, ada.user_id)] == ["my tablet is due at 9"]
 
 
