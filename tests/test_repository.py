@@ -286,7 +286,7 @@ def test_every_sentence_of_the_activity_and_of_memory_has_its_text() -> None:
     counts = {f"forgotten_exchanges_{each}" for each in ("one", "few", "other")}
 
     late = {"hand_over", "hand_over_notice", "late_answer", "late_error", "answer_mention"}
-    heard = {*FILLER_KEYS, *HEARD_KEY_BY_KEY.values(), LOCAL_WORKS_KEY}
+    heard = {*FILLER_KEYS, *HEARD_KEY_BY_KEY.values(), LOCAL_WORKS_KEY, "memory_say_yes_or_no"}
 
     assert TEXTS["common"].keys() == activities | gate | reminders | counts | set(ReplyKey) | late | heard
 

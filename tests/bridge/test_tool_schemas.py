@@ -218,5 +218,5 @@ def test_own_instructions_and_tools_take_few_tokens() -> None:
         for tool, parameters in own.items()
     ]
 
-    assert sum(exact_count(json.dumps(each, separators=(",", ":"))) for each in sent) <= 373
+    assert sum(exact_count(json.dumps(each, separators=(",", ":"))) for each in sent) <= 380
     assert exact_count(DEFAULT_INSTRUCTIONS) <= 150

@@ -137,16 +137,16 @@ class Act:
     @property
     def thing(self) -> str:
         """The word for the subject of the fact."""
-        return f"lantern{self._letters}"
+        return f"{self._letters}lantern"
 
     @property
     def place(self) -> str:
         """The word that must not occur anywhere after the fact is forgotten."""
-        return f"cupboard{self._letters}"
+        return f"{self._letters}cupboard"
 
     @property
     def _letters(self) -> str:
-        """Letters that encode the number of the act. A fact that differs only in digits would replace another one."""
+        """Letters that encode the number of the act. Digits might be values, and other ends of a word its forms."""
         return "".join(chr(ord("a") + digit) for digit in divmod(self.number, 8))
 
     @property

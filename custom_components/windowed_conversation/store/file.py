@@ -32,6 +32,9 @@ _FILE_SUFFIXES = ("", "-wal", "-shm")
 # Python raises `UnicodeDecodeError` where SQLite's message quotes invalid bytes of the file.
 FILE_ERRORS = (sqlite3.Error, UnicodeDecodeError)
 
+# FTS5 reports the first code for a damaged index while the tables are intact, and the second one, which tables report
+# only with more detail, for a row that the index has already.
+_INDEX_CODES = (sqlite3.SQLITE_CORRUPT_VTAB, sqlite3.SQLITE_CONSTRAINT)
 _REASON_BY_SQLITE_CODE: dict[int, UnavailableReason] = {
     sqlite3.SQLITE_BUSY: "locked",
     sqlite3.SQLITE_LOCKED: "locked",
@@ -231,8 +234,7 @@ def find_reason(error: BaseException) -> UnavailableReason | None:
     code = getattr(error, "sqlite_errorcode", None)
     if not isinstance(error, sqlite3.Error) or code is None:
         return None
-    # FTS5 reports this code for a damaged index, while the tables are intact
-    return "index" if code == sqlite3.SQLITE_CORRUPT_VTAB else _REASON_BY_SQLITE_CODE.get(code & 0xFF)
+    return "index" if code in _INDEX_CODES else _REASON_BY_SQLITE_CODE.get(code & 0xFF)
 
 
 def build_store_error(reason: UnavailableReason, path: Path) -> StoreUnavailable:
