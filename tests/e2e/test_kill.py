@@ -118,6 +118,17 @@ async def is_stored(home_assistant: HomeAssistantProcess) -> bool:
     return turns > 0 and '"windowed_conversation"' in entries.read_text()
 
 
+async def ask_name(house) -> list[str]:
+    """Ask in new conversations until the name is known, and return the answers.
+
+    A search of memory may be late on a busy machine right after a start, but not each time.
+    """
+    answers: list[str] = []
+    while not answers or (len(answers) < 3 and "not know" in answers[-1]):
+        answers.append((await house.say("what is my name?")).speech)
+    return answers
+
+
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def kills(tmp_path_factory) -> list[Killed]:
     """Kill Home Assistant after a random time and after a longer one, and restart it after each kill."""
@@ -129,8 +140,9 @@ async def kills(tmp_path_factory) -> list[Killed]:
             async with run_house(home_assistant, model, []) as house:
                 if kills:
                     await look_at(house, conversation, kills[-1])
-                    kills[-1].name = (await house.say("what is my name?")).speech
-                    told = int(kills[-1].totals_after["turns_model"]) + 1
+                    answers = await ask_name(house)
+                    kills[-1].name = answers[-1]
+                    told = int(kills[-1].totals_after["turns_model"]) + len(answers)
                     await house.wait_for_sensor("turns_model", str(told).__eq__)
                 else:
                     await house.say("my name is Ada")

@@ -10,9 +10,10 @@ from mcp.server import MCPServer
 import pytest_asyncio
 import uvicorn
 
+from demo.client import RefusedError
 from demo.home_assistant import find_free_port
 from demo.setup_agent import change_agent
-from tests.e2e.house import House
+from tests.e2e.house import House, wait_for
 
 _FLOWS = "/api/config/config_entries/flow"
 _SUBJECTS = ("invoices", "recipes", "tickets", "timetable", "plants", "stock", "radio", "birthdays")
@@ -63,10 +64,19 @@ async def many_tools(house: House) -> AsyncIterator[None]:
         await change_agent(
             house.client, house.account, {"llm_hass_api": ["assist", *[f"mcp-{each}" for each in entries]]}
         )
+        await wait_for(lambda: _has_more_tools(house), bool)
         yield
         await change_agent(house.client, house.account, {"llm_hass_api": ["assist"]})
         for each in entries:
             await house.client.delete(f"/api/config/config_entries/entry/{each}")
+
+
+async def _has_more_tools(house: House) -> bool:
+    """Return whether the agent, whose account is loaded again after a change, has the tools."""
+    try:
+        return "no more tools" not in (await house.say("use a tool to list nothing")).speech
+    except RefusedError:
+        return False
 
 
 async def _add_server(house: House, url: str) -> str:

@@ -608,4 +608,4 @@ async def test_a_store_that_is_away_refuses_a_reminder(home: HomeAssistant, *, e
 
     answer = await say("Remind me at noon to rest")
 
-    assert get_speech(answer) == "I cannot use my memory right now."
+    assert get_speech(answer) == "I can't use my memory right now. Please try again later."

@@ -32,7 +32,6 @@ SENTENCES: dict[str, dict[str, Any]] = json.loads(
     Path(__file__).with_name("spoken_sentences.json").read_text(encoding="utf-8")
 )
 TEXTS = {path.stem: json.loads(path.read_text("utf-8")) for path in (PACKAGE / "translations").glob("*.json")}
-MARKS = {path.stem: json.loads(path.read_text("utf-8")).get("marks") for path in (PACKAGE / "languages").glob("*.json")}
 
 ENGLISH_ANSWER = (get_intents("en") or {})["responses"]["intents"]["HassTurnOn"]["lights_area"]
 
@@ -71,18 +70,10 @@ def get_text(language: str, key: str) -> str:
     return " ".join(text.split())
 
 
-def quote(language: str, text: str) -> str:
-    """Return a fact between the quotation marks of the language."""
-    opening, closing = (MARKS[language.partition("-")[0]] or {"quotes": '""'})["quotes"]
-    return f"{opening}{text}{closing}"
-
-
-def get_remembered_text(language: str) -> str:
-    """Return the answer to the fact to remember, which is a clause in a language with another word order in clauses."""
+def get_spoken_fact(language: str) -> str:
+    """Return the fact as it is said: in the order of a main clause, or as a clause where that order is not sure."""
     sentences = SENTENCES[language]
-    if "conjunction" in sentences:
-        return get_text(language, "memory_remembered_home_clause").format(facts=sentences["fact"])
-    return get_text(language, "memory_remembered_home").format(facts=quote(language, sentences["fact"]))
+    return sentences.get("main_clause") or f"{sentences.get('conjunction', '')} {sentences['fact']}".strip()
 
 
 def test_every_spoken_language_has_sentences() -> None:
@@ -131,7 +122,8 @@ async def test_fact_is_remembered(begin: Begin, ask: Ask, subtests: pytest.Subte
         with subtests.test(language):
             sentences = await begin(language)
 
-            assert await ask(sentences["remember"]) == get_remembered_text(language)
+            remembered = get_text(language, "memory_remembered_home").format(facts=get_spoken_fact(language))
+            assert await ask(sentences["remember"]) == remembered
 
 
 async def test_fact_is_recalled(begin: Begin, ask: Ask, subtests: pytest.Subtests) -> None:
@@ -142,8 +134,7 @@ async def test_fact_is_recalled(begin: Begin, ask: Ask, subtests: pytest.Subtest
 
             spoken = await ask(sentences["recall"])
 
-            fact = f"{sentences.get('conjunction', '')} {sentences['fact']}".strip()
-            assert spoken == get_text(language, "memory_known_home").format(facts=quote(language, fact))
+            assert spoken == get_text(language, "memory_known_home").format(facts=get_spoken_fact(language))
 
 
 async def test_fact_is_forgotten(home: HomeAssistant, begin: Begin, ask: Ask, subtests: pytest.Subtests) -> None:
@@ -154,7 +145,7 @@ async def test_fact_is_forgotten(home: HomeAssistant, begin: Begin, ask: Ask, su
 
             spoken = await ask(sentences["forget"])
 
-            assert spoken == get_text(language, "memory_forgotten").format(facts=quote(language, sentences["fact"]))
+            assert spoken == get_text(language, "memory_forgotten").format(facts=get_spoken_fact(language))
             assert await memory_of(home).async_read(lambda memory: len(memory.get_facts(None)), 1) == 0
 
 
