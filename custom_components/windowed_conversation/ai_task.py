@@ -1,6 +1,7 @@
 """The AI task entity: answers tasks of automations and of the frontend with data, and has no conversations."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from copy import deepcopy
 from functools import partial
 import json
@@ -77,7 +78,10 @@ class WindowedTaskEntity(AgentEntity, AITaskEntity):
             raise build_translated_error("no_tools_in_tasks", HomeAssistantError)
         system = "".join([each.content for each in chat_log.content if isinstance(each, SystemContent)])
         demand = None if task.structure is None else build_data_demand(task.name, task.structure)
-        data = await self._async_answer(system, task.instructions, task.attachments, demand, chat_log.conversation_id)
+        with self._translate_errors():
+            data = await self._async_answer(
+                system, task.instructions, task.attachments, demand, chat_log.conversation_id
+            )
         text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
         chat_log.async_add_assistant_content_without_tools(AssistantContent(agent_id=self.entity_id, content=text))
         return GenDataTaskResult(conversation_id=chat_log.conversation_id, data=data)
@@ -89,13 +93,29 @@ class WindowedTaskEntity(AgentEntity, AITaskEntity):
         """
         demand = build_evaluation_demand(_clean_name(task.name), task.questions)
         state = format_state(task.state)
-        data = await self._async_answer(SYSTEM_PROMPT, state, task.attachments, demand, None)
+        with self._translate_errors():
+            data = await self._async_answer(SYSTEM_PROMPT, state, task.attachments, demand, None)
         types: Any = ai_task
         kinds = {"noul": types.NoulAnswer, "choice": types.ChoiceAnswer, "score": types.ScoreAnswer}
         answers = read_evaluation(task.questions, data)
         return types.EvaluationTaskResult(
             {name: kinds[task.questions[name]["type"]](**answer) for name, answer in answers.items()}
         )
+
+    @contextmanager
+    def _translate_errors(self) -> Iterator[None]:
+        """Raise the errors of a request as `HomeAssistantError`, translated."""
+        account: AccountData = self.agent.entry.runtime_data
+        assert account.server is not None
+        try:
+            yield
+        except UnreadableFile as err:
+            raise build_translated_error(err.key, HomeAssistantError) from err
+        except (ProviderError, TurnError) as err:
+            if isinstance(err, ProviderError):
+                account.server.on_failed(err, self.agent.model, has_begun=False)
+            failure = describe_error(err)
+            raise build_translated_error(failure.key, HomeAssistantError, **failure.placeholders or {}) from err
 
     async def _async_answer(
         self,
@@ -105,27 +125,7 @@ class WindowedTaskEntity(AgentEntity, AITaskEntity):
         demand: DataDemand | None,
         conversation_id: str | None,
     ) -> Any:
-        """Return the model's answer as text or, with a demand, as data. Raises `HomeAssistantError`, translated."""
-        account: AccountData = self.agent.entry.runtime_data
-        assert account.server is not None
-        try:
-            return await self._async_ask_model(system, instructions, attachments, demand, conversation_id)
-        except UnreadableFile as err:
-            raise build_translated_error(err.key, HomeAssistantError) from err
-        except (ProviderError, TurnError) as err:
-            if isinstance(err, ProviderError):
-                account.server.on_failed(err, self.agent.model, has_begun=False)
-            failure = describe_error(err)
-            raise build_translated_error(failure.key, HomeAssistantError, **failure.placeholders or {}) from err
-
-    async def _async_ask_model(
-        self,
-        system: str,
-        instructions: str,
-        attachments: Iterable[TaskFile] | None,
-        demand: DataDemand | None,
-        conversation_id: str | None,
-    ) -> Any:
+        """Return the model's answer as text or, with a demand, as data."""
         agent, model = self.agent, self.agent.model
         assert model is not None
         # a compatible server has no common form for PDF files
