@@ -32,7 +32,9 @@ _CLOSED_CONNECTION = re.compile(
 # A Home Assistant that stops within seconds of its start interrupts the thread that builds its sentence matcher, and
 # logs where that thread was.
 _INTERRUPTED_THREAD = re.compile(
-    r"Thread\[SyncWorker_\d+\] is still running at shutdown: .*?(?=^\d{4}-\d\d-\d\d |\Z)", re.DOTALL | re.MULTILINE
+    r"Thread\[SyncWorker_\d+\] is still running at shutdown: .*?(?=^\d{4}-\d\d-\d\d |\Z)"
+    r"|Exception in worker\n(?:(?!\d{4}-\d\d-\d\d )[^\n]*\n)*?SystemExit$",
+    re.DOTALL | re.MULTILINE,
 )
 # The number of characters of the log shown before a forbidden text; twice that number is shown after it.
 _TALE = 500
@@ -93,6 +95,10 @@ class House:
     async def change_agent(self, **changes: Any) -> None:
         """Change the agent through its form, which reloads it; a section is a dict of its fields."""
         await change_agent(self.client, self.account, changes)
+        await self.wait_until_loaded()
+
+    async def wait_until_loaded(self) -> None:
+        """Wait until the account is loaded again; a change of its agent reloads it."""
         await wait_for(self._get_account_state, lambda state: state == "loaded")
 
     async def _get_account_state(self) -> str:

@@ -46,6 +46,7 @@ async def test_another_model_is_chosen_and_the_conversation_continues(page: Page
     await expect(form.locator("ha-selector-select")).to_contain_text("newer")
     await page.get_by_role("button", name="Submit").click()
     await page.locator("step-flow-create-entry").wait_for()
+    await restored.wait_until_loaded()
 
     answer = await restored.say("what is my name?", first.conversation_id)
     assert await list_issues(restored) == []
