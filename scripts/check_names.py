@@ -16,6 +16,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache, cached_property
+import gc
 from importlib.util import find_spec
 from io import StringIO
 import keyword
@@ -436,6 +437,8 @@ def iter_wrong_names(sources: Iterable[tuple[str, str]]) -> Iterator[WrongName]:
 
 def main() -> int:
     """Print the findings, and return 1 if there are any."""
+    # all syntax trees are kept, and collections would visit them again and again
+    gc.disable()
     paths = [path for folder in FOLDERS for path in sorted((REPOSITORY / folder).rglob("*.py"))]
     sources = [(path.relative_to(REPOSITORY).as_posix(), path.read_text(encoding="utf-8")) for path in paths]
     found = sorted(iter_wrong_names(sources))

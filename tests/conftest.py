@@ -36,17 +36,14 @@ with suppress(ImportError):
     freezegun.configure(extend_ignore_list=["pydantic"])
 
 
-# A home has 100,000 to 200,000 objects, the parsed sentences of a language up to 500,000.
-_MANY_OBJECTS = 300_000
-
 # The number of new objects after which Python collects garbage. With its default of 2,000, it visits most objects of a
-# home dozens of times in a test, which takes a tenth of the time.
-_NEW_OBJECTS = 50_000
+# home dozens of times in a test, and all modules again and again while they are imported.
+_NEW_OBJECTS = 200_000
+gc.set_threshold(_NEW_OBJECTS)
 
 
 def pytest_collection_finish() -> None:
     """Exempt all that was imported from the garbage collections that tests ask for, which take a second otherwise."""
-    gc.set_threshold(_NEW_OBJECTS)
     gc.collect()
     gc.freeze()
 
@@ -59,11 +56,9 @@ def garbage_collection() -> None:
     happens only after new caches, such as the parsed sentences of a language, which each collection would visit, and
     without the last home.
     """
+    forget_last_home()
     gc.collect()
-    if len(gc.get_objects()) > _MANY_OBJECTS:
-        forget_last_home()
-        gc.collect()
-        gc.freeze()
+    gc.freeze()
 
 
 def forget_last_home() -> None:
@@ -111,6 +106,7 @@ def enable_event_loop_debug() -> None:
     loop: Any = asyncio.get_event_loop()
     loop.set_debug(True)
     loop.get_debug = lambda: False
+    loop._set_coroutine_origin_tracking = loop._check_callback = lambda *_: None
 
 
 @_in_loop

@@ -4,6 +4,7 @@ The tests run in .venv/demo, without the pytest plugin for Home Assistant, and n
 """
 
 from collections.abc import AsyncIterator
+import os
 import shutil
 
 from playwright.async_api import Browser, BrowserContext, Page, async_playwright
@@ -13,7 +14,7 @@ import pytest_asyncio
 from demo.client import Client, log_in_or_onboard
 from demo.example_week import import_example_week
 from demo.home import EXPOSED_ENTITY_IDS, set_up_home
-from demo.home_assistant import HomeAssistantProcess, find_free_port
+from demo.home_assistant import RARE_COLLECTION_VARIABLE, HomeAssistantProcess, find_free_port
 from demo.model_server import ModelServer
 from demo.setup_agent import ModelAccess, find_sensor_ids, prefer_agent, replace_accounts
 from tests.e2e.browser import ARGUMENTS, logged_in
@@ -21,6 +22,9 @@ from tests.e2e.house import House, tell_tales
 
 # Seconds between the words of the model, so that tests can observe an answer while it grows.
 _DELAY = 0.02
+
+# also for the homes of the demo command
+os.environ[RARE_COLLECTION_VARIABLE] = "1"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -61,11 +61,11 @@ DETECTOR = logging.getLogger("homeassistant.util.loop")
 
 # Debug logging makes every test format the integration's debug messages.
 logging.getLogger("custom_components").setLevel(logging.DEBUG)
-# These loggers emit about fifty messages per home, which takes a tenth of its setup time.
-for _name in ("setup", "loader", "helpers.entity_registry", "components.sensor", "components.automation"):
-    logging.getLogger(f"homeassistant.{_name}").setLevel(logging.WARNING)
-# Home Assistant's test plugin has each SQL statement logged. The recorder's thread executes some of them between two
-# tests, when pytest captures nothing, and they would appear in the output.
+# The test plugin lets each home log fifty messages of its own, and writes them where pytest has them already.
+logging.getLogger().setLevel(logging.WARNING)
+logging.getLogger().handlers.clear()
+# It also has each SQL statement logged. The recorder's thread executes some of them between two tests, when pytest
+# captures nothing, and they would appear in the output.
 logging.getLogger("sqlalchemy.engine").setLevel(logging.WARNING)
 
 type SayFn = Callable[..., Coroutine[Any, Any, ConversationResult]]

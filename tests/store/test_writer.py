@@ -121,17 +121,18 @@ def test_one_commit_has_what_has_queued_up_and_all_that_was_put_together(make, m
 
 
 def test_nothing_of_what_was_put_together_is_written_without_the_rest(make, path) -> None:
-    failures = iter([StoreUnavailable("full")])
+    failures = [StoreUnavailable("full")]
 
-    def fail_once(connection: sqlite3.Connection) -> None:
+    def fail(connection: sqlite3.Connection) -> None:
         for failure in failures:
             raise failure
 
     writer = make()
-    writer.put(turn("bread"), WriteJob(fail_once), turn("butter"))
+    writer.put(turn("bread"), WriteJob(fail), turn("butter"))
     writer.start()
 
     assert not writer.drain(_ENOUGH)
+    failures.clear()
     assert writer.drain(_ENOUGH)
     assert said(path) == ["bread", "butter"]
 
@@ -527,6 +528,7 @@ def test_a_fault_of_the_daily_work_stops_nothing_and_says_nothing_of_what_was_sa
 
 
 _WRITES = """
+import os
 import sys
 
 sys.path.insert(0, sys.argv[1])
@@ -542,14 +544,25 @@ from custom_components.windowed_conversation.store import StoreWriter
 from tests.record.recorded import record, writes
 from tests.store.files import opened
 
-writer = StoreWriter(Path(sys.argv[2]), opened)
-writer.start()
-for number in range(1_000_000):
-    turn = PastTurn("c1", float(number), f"bread number {number}", "butter " * 20)
-    writer.put(turn, *writes(record(number, turn_id=f"{number:07}{sys.argv[3]}")))
-    # what a turn takes at least: until the next one comes, this one is written
-    assert writer.drain(60)
-    print(number, flush=True)
+
+def write(kill):
+    print(os.getpid(), flush=True)
+    writer = StoreWriter(Path(sys.argv[2]), opened)
+    writer.start()
+    for number in range(1_000_000):
+        turn = PastTurn("c1", float(number), f"bread number {number}", "butter " * 20)
+        writer.put(turn, *writes(record(number, turn_id=f"{number:07}{kill}")))
+        # what a turn takes at least: until the next one comes, this one is written
+        assert writer.drain(60)
+        print(number, flush=True)
+
+
+for line in sys.stdin:
+    process = os.fork()
+    if not process:
+        write(int(line))
+    os.waitpid(process, 0)
+    print("killed", flush=True)
 """
 
 
@@ -558,10 +571,10 @@ _KILLS = 20
 
 
 @pytest.mark.long
-def test_kills_lose_at_most_the_turn_in_progress_and_leave_a_whole_file(path) -> None:
+def test_kills_lose_at_most_the_turn_in_progress_and_leave_a_whole_file(path, writes) -> None:
     kept = 0
     for kill in range(_KILLS):
-        finished = kill_during_writes(path, 3 + kill * 2, kill)
+        finished = kill_during_writes(writes, 3 + kill * 2, kill)
         memory = opened(path)
 
         assert kept + finished + 1 <= memory.statistics().turns <= kept + finished + 2
@@ -572,11 +585,22 @@ def test_kills_lose_at_most_the_turn_in_progress_and_leave_a_whole_file(path) ->
         memory.close()
 
 
-def kill_during_writes(path, turns, kill) -> int:
-    """Start a process that writes turns, and kill it after at least this many. Return the last finished one."""
-    command = [sys.executable, "-c", _WRITES, _FOLDER, path, str(kill)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        last = [next(process.stdout) for _ in range(turns)][-1]
-        os.kill(process.pid, signal.SIGKILL)
-        return int([last, *process.stdout][-1])
+@pytest.fixture
+def writes(path):
+    """Return the process that runs `_WRITES`."""
+    command = [sys.executable, "-c", _WRITES, _FOLDER, path]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        yield process
+        # also the process that writes, if the test has failed before the kill
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def kill_during_writes(writes, turns, kill) -> int:
+    """Have a process write turns, and kill it after at least this many. Return the last finished one."""
+    print(kill, file=writes.stdin, flush=True)
+    process = int(next(writes.stdout))
+    last = [next(writes.stdout) for _ in range(turns)][-1]
+    os.kill(process, signal.SIGKILL)
+    return int([last, *iter(partial(next, writes.stdout), "killed\n")][-1])
