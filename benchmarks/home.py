@@ -5,11 +5,11 @@
 The homes and the day are those of `benchmarks.home_day`: homes of 20, 200 and 2,000 exposed entities, and a hundred
 sentences in conversations of 1 to 6 sentences, in one real Home Assistant in this process. Three agents go through the
 same day from the same initial state: core's `openai_conversation`, and this integration's agent with and without states
-of the home, in both cases without memory and without Home Assistant's local sentences. All use the Responses API of the
-scripted server, which runs in a thread. The scripted model answers a question from the states in its context; if they
-do not suffice, it calls get_states or GetLiveContext with filters: a name, or an area and a domain. A command is one
-tool call and an answer. With `--obey`, the model also does what sentences with MUST order: after an order to look up
-states with a tool, it uses none of those in its context.
+of the home, in both cases with memory, as after the set-up, and without Home Assistant's local sentences: the day has
+only sentences for the model. All use the Responses API of the scripted server, which runs in a thread. The scripted
+model answers a question from the states in its context; if they do not suffice, it calls get_states or GetLiveContext
+with filters: a name, or an area and a domain. A command is one tool call and an answer. With `--obey`, the model also
+does what sentences with MUST order: after an order to look up states with a tool, it uses none of those in its context.
 
 Only this integration's agent with states takes the second day, after all states were registered again and the account
 was reloaded: forty questions that mention no entity by name, in a home in which few entities are not in their usual

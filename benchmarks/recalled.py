@@ -3,9 +3,10 @@
     .venv/test/bin/python -m benchmarks.recalled
 
 Two households tell a home facts and talk to it. Each sentence that tells a fact and each command is stored as a turn.
-With *half*, every second told fact is stored as a turn only, so that turns are its only evidence. With *more*, there
-are 400 further facts, so that the profile of facts has room for a few of them. Then people ask questions with and
-without an answer, and say commands and small talk.
+With *half*, every second told fact is stored as a turn only, so that turns are its only evidence. With *mentioned*,
+these turns also leave suggestions in the words of the person who said them, and other people ask nothing about those,
+because nobody else may hear of them. With *more*, there are 400 further facts, so that the profile of facts has room
+for a few of them. Then people ask questions with and without an answer, and say commands and small talk.
 
 *Evidence* is the share of questions whose answer is in the profile of facts or among the recalled lines. *Tokens* are
 the tokens of the recalled lines for each sentence; a token is four characters. *Corrected* is the number of questions

@@ -5,7 +5,7 @@
 An agent in a Home Assistant in this process takes turns with the model until its window is full. The bytes are
 those that are freed when its recent turns are dropped. Requests share messages, instructions and tools with each
 other and with the window, and what the window still has is not counted. `one conversation` has all turns; `dropped
-conversations` has each of the last 20 turns in another full window, all of which have been dropped: the worst case.
+conversations` has each of the last 50 turns in another full window, all of which have been dropped: the worst case.
 """
 
 import argparse

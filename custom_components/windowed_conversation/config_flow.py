@@ -66,7 +66,7 @@ _PROVIDER_BY_STEP = {
 # The steps whose forms differ in their texts from the step `account`.
 _OWN_FORM_STEPS = ("azure", "server")
 
-# The switch that makes the new agent the one of the preferred assistant.
+# The switch that lets the preferred assistant use the new agent.
 _CONF_USE_IN_ASSISTANT = "use_in_assistant"
 
 
@@ -129,7 +129,7 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=const.DOMAIN):
         return await self.async_step_reauth_confirm()
 
     async def async_step_reauth_confirm(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
-        """Ask for a new key and verify it. A server without a key may require one now, or a proxy in front of it."""
+        """Ask for a new key and verify it. A server without a key, or a proxy in front of it, may require one now."""
         account = self._get_reauth_entry().data
         self._form = ACCOUNT_FORMS[account[const.CONF_PROVIDER]]
         return await self._async_handle_account_form(self._form_step_id, user_input, account)
@@ -199,7 +199,7 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=const.DOMAIN):
         return error if error in ACCOUNT_ERRORS else None
 
     async def async_step_model(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
-        """Ask for the first agent's name and model. The steps of this form differ in texts and the model field."""
+        """Ask for the first agent's name and model, and try the model."""
         assert self._tested is not None
         field, assistant = get_model_field(self._tested.data), _find_preferred_assistant(self.hass)
         errors = {} if has_deployments(self._tested.data) or _lists_models(self._tested) else {field: "no_models"}
@@ -268,7 +268,7 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=const.DOMAIN):
 
     @override
     async def async_on_create_entry(self, result: ConfigFlowResult) -> ConfigFlowResult:
-        """Make the new agent the one of the preferred assistant, if wanted, and say so."""
+        """Let the preferred assistant use the new agent, if the user chose that, and say so."""
         agent_id, *_ = result["result"].subentries
         entity_id = er.async_get(self.hass).async_get_entity_id(Platform.CONVERSATION, const.DOMAIN, agent_id)
         if self._used_in is None or entity_id is None:

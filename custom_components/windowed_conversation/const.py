@@ -52,7 +52,9 @@ PROVIDER_AZURE = "azure"
 PROVIDER_ANTHROPIC = "anthropic"
 PROVIDER_GEMINI = "gemini"
 
-# The fields of an owned device in the options: the device's id, and the user id of its owner.
+# The fields of a row in the table of satellites and people: the device's id, the user id of its owner or of a person,
+# the entity that names the speaker and for how many seconds it is believed, the speech-to-text engine with a prefix,
+# whether that counts like a login, and the permission.
 ATTR_DEVICE = "device"
 ATTR_PERSON = "person"
 

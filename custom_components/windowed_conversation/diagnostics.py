@@ -80,6 +80,7 @@ def _describe_agent(agent: Agent) -> dict[str, Any]:
         "model": model and _describe_model(model),
         "windows": {
             "conversations": len(agent.windows),
+            # without the tags, because users may have written them
             "newest": [
                 _describe_window(stats) for stats in islice(agent.windows.stats().values(), _MAX_SHOWN_CONVERSATIONS)
             ],

@@ -62,7 +62,7 @@ def async_share_entities(
     unique_ids: Collection[str],
     add_entities: Callable[[], None],
 ) -> None:
-    """Have one of the loaded accounts own the entities. `add_entities` is called when it is this one.
+    """Let one of the loaded accounts own the entities. `add_entities` is called when this account becomes the owner.
 
     If the owner is unloaded, disabled or removed, another loaded account becomes the owner. The entries of the
     registries move with it, so that names, settings and history of the entities remain.

@@ -17,7 +17,6 @@ from .providers import Redirected
 from .turn.errors import LocalAnswerFailed
 from .turn.routing import Route
 
-# In seconds: shorter times would be displayed as 0.0 or 0.1.
 _MIN_DURATION_SECONDS = 0.1
 
 # All other languages of the translations have a comma before decimals.

@@ -46,7 +46,7 @@ class IssueFlow(RepairsFlow):
 
 
 class FileFlow(IssueFlow):
-    """Offers changes of a file, by the names of their steps."""
+    """Offers changes to a file. Each keyword argument is named after the step that makes the change."""
 
     def __init__(self, **changes: FileChange) -> None:
         self._changes = changes

@@ -129,6 +129,7 @@ def _build_duration_sensor(key: str, value: Callable[[Agent], StateType], **more
 
 
 def _build_total_sensor(name: str, unit: str | None = None, **more: Any) -> AgentSensorDescription:
+    """Return the sensor of a total. It shows the value on disk, so that it never decreases, even after a kill."""
     return AgentSensorDescription(
         key=name,
         native_unit_of_measurement=unit,

@@ -77,7 +77,7 @@ class ToolResult:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """Everything that the model knows: the messages of the request and the names of the offered tools.
+    """Everything that the model knows: the messages of the request and the offered tools.
 
     `can_search` means that it may search the web, `is_resumed` that the request sends back a paused answer.
     """

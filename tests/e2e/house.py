@@ -29,8 +29,8 @@ _CLOSED_CONNECTION = re.compile(
     r"ClientConnectionResetError exception in shielded future.*?ClientConnectionResetError: Cannot write to closing",
     re.DOTALL,
 )
-# A Home Assistant that stops within seconds of its start interrupts the thread that builds its sentence matcher, and
-# logs where that thread was.
+# A Home Assistant that stops interrupts the threads of its executor that do not end at once, on a loaded machine also
+# those that only wait for work. It logs where a thread was, and a waiting one logs the interruption.
 _INTERRUPTED_THREAD = re.compile(
     r"Thread\[SyncWorker_\d+\] is still running at shutdown: .*?(?=^\d{4}-\d\d-\d\d |\Z)"
     r"|Exception in worker\n(?:(?!\d{4}-\d\d-\d\d )[^\n]*\n)*?SystemExit$",

@@ -1,7 +1,7 @@
 """Caches for setup steps whose result is the same for every new home.
 
 Home Assistant parses thousands of sentence templates and starts ffmpeg to query its version, which takes most of a
-test's time.
+test's time. It also reads each manifest in a job of its own, in a thread that is often started for it.
 """
 
 from collections.abc import Iterator

@@ -108,7 +108,7 @@ class House:
     async def say(
         self, who: str, text: str = QUESTION, scope: Scope = Scope.CONVERSATION, conversation_id: str | None = None
     ) -> str:
-        """Send a speaker's text to the agent of a scope and return the answer.
+        """Send a speaker's text to the agent of a scope and return the answer: without a script, a word.
 
         Without `conversation_id`, the conversation is one of the speaker's own.
         """

@@ -527,6 +527,8 @@ def test_a_fault_of_the_daily_work_stops_nothing_and_says_nothing_of_what_was_sa
     assert _SAID not in caplog.text
 
 
+# Forks a process for each number that it reads, which writes turns until it is killed. Python and all modules are
+# loaded once.
 _WRITES = """
 import os
 import sys

@@ -61,7 +61,7 @@ class RecentTurn:
 class AgentState:
     """The state of an agent that outlives a reload: conversations, notes on them, statistics, and token counter.
 
-    `recent_turns` are its last turns, oldest first. They are lost when something is forgotten.
+    `recent_turns` are the last turns of each speaker, oldest first.
     """
 
     conversations: ConversationStore

@@ -122,7 +122,7 @@ class Agent:
     def defer_work(self, key: str, *steps: Callable[[], None]) -> None:
         """Defer steps after a turn until the answer is sent. They run in order, before other code uses the window.
 
-        A step that fails is logged and stops no other.
+        Each is called with the arguments. A step that fails is logged and stops no other.
         """
         self.windows.defer_work(key, partial(run_each, steps, "A step after a turn failed"))
         self.schedule_notify()

@@ -75,7 +75,6 @@ class AgentConfig:
     instructions: str
     llm_apis: tuple[str, ...]
     policy: WindowPolicy
-    # Exchanges with one of these tags stay in the window but are not sent.
     context_placement: ContextPlacement
     exact_counting: bool
     # The context size that the user entered.

@@ -109,7 +109,6 @@ class ConversationStore:
         self.windows.expire_windows()
 
     async def _async_read_snapshot(self, key: str) -> Snapshot | None:
-        """Return the contents of a stored conversation, or None if the store is unavailable."""
         try:
             found = await self._store.async_read(self._read_snapshot, None, key)
         except MemoryUnavailable:
@@ -128,7 +127,6 @@ class ConversationStore:
             self._store.writer.submit(Memory.erase)
 
     def take_write_jobs(self) -> Iterator[WriteJob]:
-        """Yield the writes for all conversation changes since the last call."""
         if not self._is_listed:
             return
         self.windows.run_deferred_work()

@@ -383,7 +383,6 @@ def _format_home_prompt(agent: Agent, api: llm.APIInstance | None, instructions:
 
 
 def _render_instructions(agent: Agent, speaker: Speaker, llm_context: llm.LLMContext) -> str:
-    """Render the instructions template with the same variables as core's agents."""
     hass = agent.hass
     variables = {
         "ha_name": clean_name(hass.config.location_name),

@@ -1,5 +1,7 @@
 """The gate: actions that open the house are withheld until the speaker has said yes, or the code.
 
+An action outside the limits of the speaker is refused.
+
 Withheld actions stand in working memory only, so a restart drops them.
 """
 
@@ -198,7 +200,10 @@ class Gate:
         return llm.ToolResult(data={"done": False, "say": text, "note": _TOOL_NOTE})
 
     async def async_find_unasked_question(self, answer: str) -> str | None:
-        """Return the question with which the answer of a model does not end, or None: a yes counts for that only."""
+        """Return the question with which the answer of a model does not end, or None: a yes counts for that only.
+
+        It has to be a sentence of its own, and visible.
+        """
         if self.action is None or not self.action.calls:
             return None
         question = await self._async_build_question(self.action.openings)

@@ -63,7 +63,7 @@ def calculate_live_limit(config: AgentConfig) -> int:
 
 
 class TurnContext:
-    """The profile and the live context of a turn. Without memory, `profile` is None."""
+    """The profile of facts and the live context of a turn, whose last forms are `sent`."""
 
     def __init__(self, agent: Agent, window: Window, speaker: Speaker, stamp: InputStamp, open_question: str) -> None:
         config = agent.config
@@ -155,7 +155,6 @@ class TurnContext:
         self._search_seconds = time.monotonic() - began
 
     def _build_profile(self, store: AgentStore) -> PromptFacts:
-        """Return the profile, which is a new one only if the facts have changed."""
         # everybody who uses the window gets this prompt, so a shared one has no facts of a person
         owner = self._speaker.person if self._speaker.is_alone else None
         key, profiles = (owner, self._speaker.is_alone, self._formatter.owner_name), self._agent.profiles

@@ -148,10 +148,7 @@ def async_record_background(
 def _async_store_turn(
     agent: Agent, statistics: TurnRecord, attempts: Sequence[Attempt], started: float, text: TurnText | None
 ) -> None:
-    """Pass a record to the writer thread, with the text that the agent's record level allows, if it is given.
-
-    `started` is the start of the turn or the summary, in seconds on the monotonic clock.
-    """
+    """Pass a record to the writer thread, with the text that the agent's record level allows, if it is given."""
     store, level = async_get_store(agent.hass), agent.config.record
     if store is None or level is RecordLevel.OFF:
         return
@@ -253,7 +250,6 @@ def _build_tool_calls(attempts: Sequence[Attempt]) -> list[ToolCallText]:
 
 
 def _find_tool_results(messages: Sequence[Message]) -> Mapping[str | None, str]:
-    """Return the tool results in the newest exchange, by tool call id."""
     found: dict[str | None, str] = {}
     for message in reversed(messages):
         if message.role is Role.USER:

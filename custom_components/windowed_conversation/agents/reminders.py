@@ -1,4 +1,4 @@
-"""The reminders of the household at run time: their list beside the store, and the answers about them in a turn."""
+"""The reminders of the household at run time: their list beside the store."""
 
 from collections.abc import Callable
 from functools import partial

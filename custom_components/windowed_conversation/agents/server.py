@@ -258,7 +258,6 @@ class AccountServer:
 
     @callback
     def _check_server(self, _now: datetime) -> None:
-        """List the models to find out whether the server is back, without waiting for the next turn."""
         self._schedule_check(_CHECK_INTERVAL)
         self._start_listing(self._on_check_failed)
 
@@ -344,14 +343,11 @@ class HeadStart:
 
     @callback
     def on_question(self, question: Question, system: str, key: str | None) -> None:
-        """Remember the beginning of a question to the agent's model, in the window with this key.
-
-        `system` is the system prompt without the facts.
+        """Remember the beginning of a question. `key` is the window's, and `system` the prompt without the facts.
 
         A running head start continues if it has the same prefix, even if its turn was answered locally, because some
         servers start loading again when a client disconnects. If the prefix differs, it is cancelled, because a
-        server that handles one request at a time would let the question wait. Then the turn takes no longer than
-        without a head start.
+        server that handles one request at a time would let the question wait.
         """
         prefix = _RequestPrefix(key, question.tools, hash(system), self._clock())
         self._prefix_by_agent[question.model.agent_id] = prefix

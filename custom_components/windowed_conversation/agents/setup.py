@@ -151,7 +151,6 @@ def _track_issues(agent: Agent) -> None:
 
 
 async def _async_review_model_issue(agent: Agent) -> None:
-    """Clear the issue of a model that is too small if requests fit with the changed settings."""
     context = llm.LLMContext(DOMAIN, Context(), agent.hass.config.language, CONVERSATION_DOMAIN, None)
     with suppress(TurnError):
         weight = await async_weigh_request(agent, context)

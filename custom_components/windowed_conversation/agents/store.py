@@ -136,8 +136,7 @@ class AgentStore:
     """The store of all agents. Its methods raise `MemoryUnavailable` while the file cannot be used.
 
     Writes are queued in `writer`, which never blocks. Reads run in the executor. Changes run in the writer thread,
-    after all writes that were queued earlier. Each of `write_sources` returns the pending conversation changes of one
-    agent.
+    after all writes that were queued earlier.
     """
 
     def __init__(self, hass: HomeAssistant) -> None:
@@ -299,10 +298,7 @@ class AgentStore:
     async def async_read[Result, *Arguments](
         self, read: Callable[[Memory, *Arguments], Result], default: Result, *arguments: *Arguments
     ) -> Result:
-        """Return the result of `read`, which runs in the executor, or return `default` if no file exists yet.
-
-        The memory is its first argument.
-        """
+        """Return the result of `read`, which runs in the executor, or return `default` if no file exists yet."""
         memory, reason = self.writer.open_store, self.writer.state.reason
         if memory is None and reason is None:
             # The file has not been opened yet, or does not exist. If it may be created, it is on its way, also while a
@@ -320,10 +316,7 @@ class AgentStore:
     async def async_change[Result, *Arguments](
         self, work: Callable[[Memory, *Arguments], Result], *arguments: *Arguments
     ) -> Result:
-        """Run `work` in the writer thread, and return its result when its changes are on disk.
-
-        The memory is its first argument.
-        """
+        """Run `work` in the writer thread, and return its result when its changes are on disk."""
         self.changes += 1
         future = self.writer.submit(work, *arguments)
         done = asyncio.wrap_future(future)
@@ -388,7 +381,6 @@ class AgentStore:
         await self._hass.async_add_executor_job(self.writer.close, _CLOSE_TIMEOUT)
 
     def _on_file_opened(self, is_new: bool) -> None:
-        """After the file is opened, read values that could not be read before. Fill a new file completely."""
         if self._is_stopping:
             return
         for write_anew in tuple(self.new_file_listeners) if is_new else ():
@@ -454,10 +446,7 @@ def async_start_store(hass: HomeAssistant) -> AgentStore:
 
 
 async def async_close_store(hass: HomeAssistant, account: ConfigEntry[Any], until: float) -> bool:
-    """Close the store after the last account was removed, even if no account was set up since startup.
-
-    See `AgentStore.async_close_keeping_memory`.
-    """
+    """Close the store after the last account was removed. See `AgentStore.async_close_keeping_memory`."""
     store = hass.data.pop(_STORE_KEY, None)
     if store is None:
         store = AgentStore(hass)

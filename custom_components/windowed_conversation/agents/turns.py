@@ -108,7 +108,6 @@ async def _async_answer_in_order(
 
 
 async def _async_answer_pipeline(turn: ConversationTurn, reply: ChatLogReply) -> ConversationResult:
-    """Answer the input of an Assist pipeline, which has its chat log already."""
     with turn.agent.windows.reserve(turn.window_key) as place:
         turn.begin(place, reply)
         return await async_answer(turn)
@@ -195,7 +194,6 @@ def _build_echo_result(turn: ConversationTurn, echoed: SpokenAnswer) -> Conversa
 
 
 async def _async_build_result(turn: ConversationTurn) -> ConversationResult:
-    """Return the result of a turn that has ended."""
     state, log = turn.state, turn.chat_log
     if state.decision.route is Route.LOCAL and turn.intents is not None and turn.intents.response is not None:
         response = turn.intents.response
@@ -262,7 +260,6 @@ async def _async_refuse(agent: Agent, user_input: ConversationInput, error: Exce
 async def _async_describe_error(
     agent: Agent, user_input: ConversationInput, error: Exception
 ) -> tuple[IntentResponseErrorCode, str, str]:
-    """Return the response code, the error message, and the phrase for whoever asked, in the user's language."""
     failure, hass, language = describe_error(error), agent.hass, user_input.language
     message = await async_get_error_phrase(hass, language, failure)
     if user_input.satellite_id is None:

@@ -1,8 +1,7 @@
 """The provider of an account, its models with their prices, and the cached model list of its server.
 
-All accounts share their HTTP clients. An SDK is imported in the import executor when the first account needs it, and
-Google's SDK only when an account is tested or counts tokens. SDK clients are built in the executor, too, because they
-look up the platform.
+All accounts share their HTTP clients. An SDK is imported in the import executor when the first account needs it. SDK
+clients are built in the executor, too, because they look up the platform.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence

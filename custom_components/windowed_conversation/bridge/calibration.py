@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 _LOGGER = logging.getLogger(__name__)
 
-# A folder in the form of tiktoken's cache: each vocabulary is named by the SHA-1 of its address.
 _VOCABULARY_FOLDER = Path(__file__).parent.parent / "vocabularies"
 _CACHE_VARIABLE = "TIKTOKEN_CACHE_DIR"
 _ENCODING = "o200k_base"
@@ -63,7 +62,7 @@ async def async_get_exact_counter(hass: HomeAssistant, *, is_wanted: bool) -> Ex
 def load_exact_counter() -> ExactCounter | None:
     """Return the exact counter, or None if it cannot be used. The first call blocks for about half a second.
 
-    A counter takes 75 MB of memory, so it is loaded once and never freed.
+    A counter takes 75 MB of memory, so it is loaded once and never freed. tiktoken would download a damaged vocabulary.
     """
     try:
         import tiktoken  # noqa: PLC0415 - few agents count exactly

@@ -83,9 +83,8 @@ def _convert_content(hass: HomeAssistant, content: Content) -> Message | None:
 def find_pipeline_exchanges(chat_log: ChatLog, agent_id: str, seen: Collection[Message]) -> list[tuple[Message, ...]]:
     """Return the exchanges that the pipeline itself answered since the agent's last turn, oldest first.
 
-    The end of that turn is found by the order of the log and not by time, because the clock may have been set back: it
-    is the newest exchange that the agent answered or that contains one of the `seen` messages. The input that is being
-    answered now is not included.
+    That turn is the newest exchange in the log that the agent answered or that contains one of the `seen` messages: the
+    clock may have been set back. The input that is being answered now is not included.
     """
     handled: list[tuple[Message, ...]] = []
     contents = chat_log.content[:-1]
@@ -94,8 +93,7 @@ def find_pipeline_exchanges(chat_log: ChatLog, agent_id: str, seen: Collection[M
         if not isinstance(contents[begin], UserContent):
             continue
         exchange, end = contents[begin:end], begin
-        # Only the last content names the responder: the log attributes those before it to the agent, even if the
-        # pipeline answered.
+        # The log attributes those before the last one to the agent, even if the pipeline answered.
         answer = exchange[-1]
         if not isinstance(answer, AssistantContent | ToolResultContent):
             continue
@@ -151,9 +149,9 @@ def find_pipeline_log(session: ChatSession) -> ChatLog | None:
 
 @contextmanager
 def open_own_log(hass: HomeAssistant, user_input: ConversationInput) -> Iterator[ChatLog]:
-    """Return a context manager with a chat log of an input's own, for the time in which another turn uses the real one.
+    """Return a context manager with a separate chat log for an input, while another turn uses the real one.
 
-    It begins with the contents of the real one, and is dropped at the end.
+    The log begins with the contents of the real one, and is discarded at the end.
     """
     chat_log = ChatLog(hass, user_input.conversation_id or "")
     if (current := hass.data.get(DATA_CHAT_LOGS, {}).get(chat_log.conversation_id)) is not None:
@@ -167,7 +165,7 @@ def open_own_log(hass: HomeAssistant, user_input: ConversationInput) -> Iterator
 
 
 def replace_input_text(chat_log: ChatLog, text: str) -> None:
-    """Replace the text of the input that a chat log waits to have answered, if it differs."""
+    """Replace the text of the input that is to be answered."""
     newest = chat_log.content[-1]
     if isinstance(newest, UserContent) and newest.content != text:
         chat_log.content[-1] = replace(newest, content=text)
@@ -259,9 +257,9 @@ class ChatLogReply:
         self.chat_log = chat_log
         self._agent_id = agent_id
         self._text_pieces: list[str] = []
-        # whether any text of the answer was streamed, whether a satellite speaks the stream already, and the tool that
-        # was called last
+        # whether any text of the answer was streamed
         self.has_begun = False
+        # whether a satellite already speaks the stream
         self.is_being_spoken = False
         self.last_tool_name = ""
         # whether the turn waits for the turns before it
@@ -292,14 +290,14 @@ class ChatLogReply:
     def speak(self, text: str, *, is_new: bool = True) -> None:
         """Let the satellite speak a text that is in no chat log. From then on it speaks only the stream.
 
-        If it is not a new message, the text continues the one that is being streamed.
+        With `is_new` False, the text continues the message that is being streamed.
         """
         if (listener := self.chat_log.delta_listener) is not None:
             listener(self.chat_log, {"role": "assistant", "content": text} if is_new else {"content": text})
             self.is_being_spoken = True
 
     def detach(self) -> None:
-        """Let nobody receive the rest of the answer while it is written."""
+        """Stop streaming the answer to its listener."""
         self.chat_log.delta_listener = None
         self.is_being_spoken = False
 

@@ -38,7 +38,7 @@ _IDLE_SECONDS = 2.0
 _RETRY_SECONDS = 0.25
 # The longest wait for an idle satellite, in seconds.
 _MAX_WAIT_SECONDS = 300.0
-# No filler takes longer to say, in seconds.
+# The longest time that a filler takes to say, in seconds.
 _FILLER_SPEECH_SECONDS = 3.0
 # The longest question that an answer repeats, in characters.
 _MAX_QUESTION_CHARS = 60
@@ -74,7 +74,7 @@ def async_can_announce(hass: HomeAssistant, satellite_id: str) -> bool:
 
 @callback
 def async_take_room(hass: HomeAssistant, satellite_id: str) -> bool:
-    """Return whether a satellite may speak a filler now, and if so, let nothing else be said in its room meanwhile."""
+    """Reserve the room of a satellite for a filler. Return whether the satellite may speak the filler now."""
     ends, now = hass.data.setdefault(_SPEECH_ENDS_KEY, {}), hass.loop.time()
     others = _list_room(hass, satellite_id) - {satellite_id}
     if ends.get(satellite_id) == math.inf or any(
@@ -86,7 +86,7 @@ def async_take_room(hass: HomeAssistant, satellite_id: str) -> bool:
 
 
 def _list_room(hass: HomeAssistant, satellite_id: str) -> set[str]:
-    """Return the entity IDs of the satellites in the area of a satellite, with its own."""
+    """Return the entity IDs of the satellites in the area of a satellite, including its own."""
     registry = er.async_get(hass)
 
     def find_area(entity_id: str) -> str | None:
@@ -100,7 +100,7 @@ def _list_room(hass: HomeAssistant, satellite_id: str) -> set[str]:
 async def async_format_late_answer(
     hass: HomeAssistant, language: str, question: str, answer: str, *, is_error: bool
 ) -> str:
-    """Return an answer with the beginning of its question, which has been forgotten by the time it is heard."""
+    """Return an answer with the beginning of its question, which its listener may have forgotten by then."""
     question = " ".join(question.split()).rstrip("".join(SENTENCE_ENDS))
     if len(question) > _MAX_QUESTION_CHARS:
         beginning = question[:_MAX_QUESTION_CHARS]
@@ -112,7 +112,7 @@ async def async_format_late_answer(
 async def async_announce(
     hass: HomeAssistant, registry_id: str, text: str, context: Context, is_in_use: Callable[[str], bool]
 ) -> bool:
-    """Announce a text on a satellite as soon as its room is quiet. Return False if it cannot announce anything.
+    """Announce a text on a satellite once its room is quiet, within five minutes. Return whether that succeeded.
 
     The satellite is given by its ID in the entity registry, because it may be renamed while its turn runs. `is_in_use`
     returns whether one of our turns uses the satellite with an entity ID: an announcement would cancel that turn, and
@@ -163,7 +163,7 @@ async def _async_call_announce(hass: HomeAssistant, satellite_id: str, text: str
 
 
 async def async_notify(hass: HomeAssistant, person: str | None, title: str, text: str, context: Context) -> bool:
-    """Send a text to all phones of a person, given as the user id. Return whether a phone has got it."""
+    """Send a text to all phones of a person, given as the user id. Return whether it reached a phone."""
     if person is None:
         return False
     registry, sent = er.async_get(hass), False

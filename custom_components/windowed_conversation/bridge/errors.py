@@ -130,6 +130,7 @@ _PRESENTATION_BY_CLASS: dict[type[Exception], ErrorPresentation] = {
 }
 
 
+# The error names that automations see, which are the keys of translations, too.
 _KEY_BY_CLASS: dict[type[BaseException], str] = {
     **{kind: failure.key for kind, failure in _PRESENTATION_BY_CLASS.items()},
     providers.Redirected: "redirected",

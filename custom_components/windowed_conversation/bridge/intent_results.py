@@ -12,7 +12,7 @@ _UNCHANGED_SUFFIX = " (unchanged so far)"
 
 
 def add_reached_states(hass: HomeAssistant, result: llm.ToolResult, called_at: float) -> llm.ToolResult:
-    """Return the result of a tool, with the state of each entity if it is that of an intent called at a timestamp."""
+    """Return a tool's result with the state of each entity its intent reached, marked if older than `called_at`."""
     data: Any = result.data
     response = getattr(data, "original", None)
     if isinstance(response, intent.IntentResponse) and response.response_type is intent.IntentResponseType.ACTION_DONE:

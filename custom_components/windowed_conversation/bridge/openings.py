@@ -1,7 +1,8 @@
 """The openings of a sentence, an intent or a tool call, found by Home Assistant's own matching of targets.
 
 An opening unlocks a lock, opens an entrance, disarms an alarm, or runs a tool that declares that it destroys something
-or acts outside the home. Scripts, scenes and sentence triggers of users have none.
+or acts outside the home. Scripts, scenes and sentence triggers of users have none, except for a trigger's sentence that
+a model lets a timer say.
 """
 
 from collections.abc import Iterable, Mapping
@@ -116,8 +117,8 @@ async def async_find_tool_openings(
 def _is_declared_risky(tool: llm.Tool, tools: Iterable[llm.Tool]) -> bool:
     """Return whether a tool says that it destroys something or acts outside the home.
 
-    A tool that declares just this looks like one that declares nothing. It is believed if another tool of its
-    integration declares anything.
+    A tool that declares nothing has the same annotations, so this is believed only if another tool of its integration
+    declares something else.
     """
     hints, origin = read_annotations(tool), tool.integration
     if origin == DOMAIN or hints.read_only or not (hints.destructive or hints.open_world):
@@ -143,13 +144,12 @@ async def _find_by_intent(
                 found.append(Opening(_KIND_BY_DOMAIN[state.domain], state.name))
         return call.create_response()
 
-    # the handler itself looks for its targets, and gets no further
+    # the handler itself looks for its targets, and gets no further; a call that it refuses opens nothing
     probe = copy(handler)
     vars(probe)["async_handle_states"] = note
     slots = {slot: {"value": value} for slot, value in values.items() if not intent.is_blank_slot_value(value)}
     context, language = user_input.context, user_input.language
     call = intent.Intent(hass, CONVERSATION, name, slots, user_input.text, context, language, CONVERSATION)
-    # a refused call opens nothing
     with suppress(intent.IntentError, probatio.Invalid):
         await probe.async_handle(call)
     return tuple(dict.fromkeys(found))

@@ -12,7 +12,7 @@ from unicode_rbnf import RbnfEngine
 from ..memory.core import base_language, remove_diacritics
 from ..memory.turn.speaker import get_word_boundary
 
-# The text in place of a code that was said, or that is set.
+# Replaces a code that was said, or that is set.
 MASK = "••••"
 
 _MIN_DIGITS = 4
@@ -31,21 +31,21 @@ def is_code(text: str) -> bool:
 
 
 def hash_code(digits: str) -> str:
-    """Return a code as it is stored. This takes long enough to belong into the executor."""
+    """Return a code as it is stored. Slow, so it should run in the executor."""
     salt = os.urandom(_SALT_CHARS // 2).hex()
     return salt + _derive(digits, salt)
 
 
 def matches_code(digits: str, stored: str) -> bool:
-    """Return whether digits are the code that is stored. This takes long enough to belong into the executor."""
+    """Return whether digits are the code that is stored. Slow, so it should run in the executor."""
     return hmac.compare_digest(stored[_SALT_CHARS:], _derive(digits, stored[:_SALT_CHARS]))
 
 
 def find_digits(text: str, language: str, is_expected: bool) -> str:
     """Return the digits of a sentence that may be a code, spoken one by one or in pairs, or an empty text.
 
-    If none is expected, a sentence with many other words is no late code. The first call in each language blocks on
-    disk I/O.
+    If none is expected, a sentence with many other words is not taken for a late code. The first call in each language
+    blocks on disk I/O.
     """
     pattern, values = _load_numbers(base_language(language))
     plain = _simplify(text)

@@ -1,4 +1,4 @@
-"""Tools that are found when they are needed: the schemas of large sources are not sent, two tools find and call them.
+"""Tools that are found when they are needed: the schemas of large sources are not sent; two tools find and call them.
 
 The names of such tools are in the description of the first, so requests have the same bytes before and after a search.
 """
@@ -134,7 +134,7 @@ class FindTools(llm.Tool):
 
 
 class CallTool(llm.Tool):
-    """Stands for the deferred tools in a request. `SafeAPIInstance` calls the tool that is named instead of it."""
+    """Stands for the deferred tools in a request. A call of it is replaced by a call of the tool that it names."""
 
     name = CALL_TOOL
     title = "Call a tool"

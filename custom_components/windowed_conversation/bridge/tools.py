@@ -62,7 +62,7 @@ _JSON_NUMBER_TYPE: Any = type(probatio.from_openapi({"type": "integer"}).schema)
 # Schemas nested deeper than this are sent as they are.
 _MAX_DEPTH = 32
 
-# From this length on, a limit of characters is only checked: a model cannot count them.
+# Limits of this many characters or more are checked, but not sent: a model cannot count characters.
 _MIN_UNCOUNTED_CHARS = 200
 
 # The device classes that are named as examples, the first of each kind of tool. All others are words of everyday life.
@@ -359,7 +359,7 @@ def _find_implied_domain(hass: HomeAssistant, tool: llm.IntentTool) -> str | Non
 def shorten_intent_schema(schema: Schema, implied_domain: str | None, *, has_floors: bool) -> dict[str, Any]:
     """Return an intent's schema without a domain that is implied, and with examples in place of all device classes.
 
-    Without floors in the home, it has none. Home Assistant still checks these arguments if a model passes them.
+    Without floors in the home, it has no floor. Home Assistant still checks these arguments if a model passes them.
     """
     properties, required = dict(schema.get("properties", {})), schema.get("required", ())
     if not has_floors and "floor" not in required:

@@ -37,7 +37,7 @@ EVENT_REMINDER = f"{DOMAIN}_reminder"
 
 @callback
 def find_agent_entity_id(hass: HomeAssistant, agent_id: str) -> str:
-    """Return the entity id of one of our agents or AI tasks, or the given id for another agent: its entity id."""
+    """Return the entity id of one of our agents or AI tasks. The id of any other agent is its entity id already."""
     domains, registry = (conversation.DOMAIN, Platform.AI_TASK), er.async_get(hass)
     found = [registry.async_get_entity_id(domain, DOMAIN, agent_id) for domain in domains]
     return next(filter(None, found), agent_id)

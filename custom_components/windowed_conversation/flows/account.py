@@ -192,7 +192,7 @@ def parse_base_urls(entered: str, *, has_key: bool) -> list[str]:
 
 
 def _choose_schemes(address: str, *, has_secret: bool) -> list[str]:
-    """Return the schemes to add to an address: an empty one if it has one, and none for a single word."""
+    """Return the schemes to try for an address: an empty one if it has a scheme, and none for a single word."""
     if "://" in address:
         return [""]
     if not re.search(r"[.:/]", address) or re.match(r"https?[:/]", address, re.IGNORECASE):
@@ -225,7 +225,7 @@ def _parse_base_url(url: str) -> str | None:
 
 
 def build_account_title(form: AccountForm, account: Mapping[str, Any]) -> str:
-    """Return the title of an account: the vendor, followed by the host unless it is the vendor's own."""
+    """Return the title of an account: the vendor, with the host if that is not the vendor's own, or the host alone."""
     url: str = account[CONF_URL]
     host = urlsplit(url).netloc.rpartition("@")[2]
     if not form.title:

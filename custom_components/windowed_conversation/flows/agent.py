@@ -1,6 +1,6 @@
 """The subentry flows of an agent and of an AI task.
 
-Rarely changed settings are in a section, which is collapsed unless it has changes.
+Rarely changed settings are in a section, which is collapsed until there is a mistake in the form.
 The URL and the key of the agent's model belong to the account.
 """
 
@@ -111,7 +111,7 @@ class AgentFlow(ConfigSubentryFlow):
     _step_id = "agent"
     _new_settings: Mapping[str, Any] = _NEW_AGENT_SETTINGS
     _suggested_name = ""
-    # The instructions of which the form has said that they change often.
+    # The instructions that the form has already warned of, because they change often.
     _warned_instructions = ""
 
     async def async_step_user(self, user_input: dict[str, Any] | None = None) -> SubentryFlowResult:
@@ -195,7 +195,7 @@ class AgentFlow(ConfigSubentryFlow):
         return errors
 
     def _warn_of_changing_instructions(self, data: Mapping[str, Any]) -> dict[str, str]:
-        """Return an error, once for the same text, if the instructions change so often that no prompt cache serves."""
+        """Return an error, only once for each text, if the instructions change too often for a prompt cache."""
         instructions = data.get(CONF_PROMPT, "")
         if instructions == self._warned_instructions or not _CHANGING_PATTERN.search(instructions):
             return {}
@@ -218,7 +218,7 @@ class AgentFlow(ConfigSubentryFlow):
         return self.async_update_and_abort(entry, subentry, title=entered.strip(), data=data)
 
     async def _async_hash_code(self, entered: str) -> dict[str, str]:
-        """Return the spoken code as it is stored: the entered one, or the one that was set before and stays."""
+        """Return the field with the spoken code: a hash of a new code, the stored one if it is unchanged, or none."""
         if entered == MASK:
             return {const.CONF_OPENING_CODE: self._get_reconfigure_subentry().data[const.CONF_OPENING_CODE]}
         if not entered:
@@ -242,7 +242,7 @@ class AgentFlow(ConfigSubentryFlow):
         return switch_field(const.CONF_IMAGES, default=False) if is_unknown else {}
 
     async def _async_find_images(self, data: Mapping[str, Any]) -> dict[str, bool]:
-        """Return whether the model reads pictures: the server's statement, or else the entered or stored value."""
+        """Return whether the model reads pictures, as its server says or has said before, or else nothing."""
         model = data.get(CONF_MODEL, "")
         says = await self._async_reads_images(model)
         if says is not None:

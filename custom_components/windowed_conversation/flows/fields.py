@@ -58,7 +58,7 @@ _VENDOR_NAMES = {
     PROVIDER_ANTHROPIC: "Claude",
     PROVIDER_NONE: "Local",
 }
-# The end of the names of AI tasks, as core's integrations call theirs.
+# The suffix of the names of AI tasks, as in core's integrations.
 TASK_SUFFIX = " AI Task"
 # In characters: the longest model name within an agent's name. File names of models can be long.
 _MAX_MODEL_NAME_CHARS = 60
@@ -126,7 +126,7 @@ class FormSection(section):
 
 
 def nest_in_sections(data: Mapping[str, Any], sections: Mapping[str, FormFields]) -> dict[str, Any]:
-    """Return stored data, which has no sections, in the form in which a form with these sections shows it."""
+    """Return stored data, which has no sections, nested as a form with these sections expects it."""
     inside = {name: {str(field): data[field] for field in fields if field in data} for name, fields in sections.items()}
     fields = {str(field) for section_fields in sections.values() for field in section_fields}
     return {**{name: value for name, value in data.items() if name not in fields}, **inside}
@@ -238,7 +238,7 @@ def suggest_agent_name(
 ) -> str:
     """Return an unused name for a new agent, from its vendor or its model. Return an empty string without either.
 
-    The name of an AI task, which has another `suffix`, ends with it also on a compatible server.
+    On a compatible server, only the name of an AI task ends with its `suffix`.
     """
     vendor = _VENDOR_NAMES.get(account[CONF_PROVIDER])
     name = vendor or _shorten_model_name(model)

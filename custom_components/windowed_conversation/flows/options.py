@@ -44,7 +44,7 @@ from .fields import (
     token_field,
 )
 
-# The section with the device owners, which all accounts share.
+# The section with the table of satellites and people, which all accounts share.
 _MEMORY_SECTION = "memory"
 
 

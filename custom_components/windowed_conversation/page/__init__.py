@@ -39,7 +39,7 @@ type _Read = Callable[[ServiceCall], Awaitable[ServiceResponse]]
 def async_register_commands(hass: HomeAssistant) -> None:
     """Register the websocket commands of the page. Each action is also a command, with the same fields and rights.
 
-    A command puts nothing on the event bus, where the recorder would store the texts of an action.
+    Unlike an action, a command fires no event, so the recorder does not store its texts.
     """
     reads: Iterable[tuple[str, _Read, probatio.Schema]] = (
         *((name, action, schema) for name, action, schema, _ in ACTIONS),
@@ -88,7 +88,7 @@ async def async_register_page(hass: HomeAssistant) -> None:
     from homeassistant.components import frontend  # noqa: PLC0415
 
     files = await hass.async_add_executor_job(_read_files)
-    # browsers keep the files for a month, so that the path changes with the files
+    # browsers cache the files for a month, so the path has to change with them
     url = f"/{DOMAIN}/{sha256(b''.join(files.values())).hexdigest()[:16]}"
     hass.http.register_view(_FilesView(url, files))
     frontend.async_register_built_in_panel(
@@ -112,7 +112,7 @@ async def async_register_page(hass: HomeAssistant) -> None:
 
 
 class _FilesView(HomeAssistantView):
-    """The files of the page, which browsers load without a login. Compressed, which static paths do not do."""
+    """The files of the page, which browsers load without a login. Unlike static paths, it compresses them."""
 
     requires_auth = False
 

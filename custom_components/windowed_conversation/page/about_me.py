@@ -24,7 +24,7 @@ from ..memory.turn.recall import format_source_id
 from ..memory.turn.speaker import Speaker
 from ..memory.turn.suggestions import Decision, decide_suggestions, find_told_facts, list_suggestions
 
-# Of the home. Of their own facts, everybody gets all.
+# The most facts of the home. Callers get all of their own facts.
 _MAX_HOME_FACTS = 500
 
 # The newest suggestions. The others follow once these are decided.
@@ -74,7 +74,7 @@ def _read_facts(
 
 
 def _build_speaker(hass: HomeAssistant, target: access.PersonTarget) -> Speaker:
-    """Return the caller as a speaker. In a turn or an automation, nobody has suggestions."""
+    """Return the caller as a speaker: an unknown one in a turn or an automation, which get no suggestions."""
     person = target.person if target.can_see_private else None
     return Speaker("", hass.config.language, person, target.name, is_alone=True)
 

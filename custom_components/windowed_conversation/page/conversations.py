@@ -135,7 +135,7 @@ async def async_read_exchange(call: ServiceCall) -> ServiceResponse:
 
 
 async def _async_read_speakers(hass: HomeAssistant, conversation: str | None = None) -> _Speakers:
-    """Return the person and the device of the newest turn of each conversation, as far as they are known.
+    """Return the device and the automation of the newest turn of each conversation, as far as they are known.
 
     The record is not read if only one conversation is asked for, and working memory has a turn of it.
     """

@@ -1,4 +1,4 @@
-"""The use and the costs of models by day, agent and person, from the record of turns."""
+"""The use and the costs of models by day or month, agent, person, model and kind of work, and the last seven days."""
 
 from collections.abc import Mapping
 from datetime import timedelta

@@ -1,7 +1,7 @@
 """Commands that a model carried out: how often, for how much, and Home Assistant's own sentence for the same.
 
-The record of turns has the figures. What it does not have of a turn's text comes from open conversations and memory,
-and only from those that the caller may read with the actions.
+The record of turns has the figures. Text that it does not have comes from open conversations and memory, as far as the
+caller may read these with the actions.
 """
 
 import asyncio
@@ -212,7 +212,7 @@ def _find_entity(hass: HomeAssistant, arguments: Mapping[str, Any]) -> State | N
 
 
 def _sample_sentence(intents: Intents, command: _Command, state: State | None) -> str | None:
-    """Return the sentence for the same call that has most of the words that were said, or None."""
+    """Return the sentence for the same call that shares the most words with the user's, or None."""
     arguments, found = command.arguments or {}, intents.intents.get(command.tool)
     places = {"name": state.name} if state else {each: arguments.get(each) for each in ("name", "area", "floor")}
     values = {name: value for name, value in arguments.items() if name not in _TARGET_SLOTS}

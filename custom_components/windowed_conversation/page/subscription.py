@@ -19,7 +19,7 @@ from .conversations import build_figures
 # In seconds, between two events.
 _MIN_INTERVAL = 1.0
 
-# In events, the most conversations in one of them. The page asks for the others when it opens.
+# The most conversations in one event. The page asks for the others when it opens.
 _MAX_CHANGED = 200
 
 
@@ -77,7 +77,7 @@ class _Subscription:
             return []
         visible = list_visible_windows({entity_id: agent}, self._call)
         changed = [build_figures(each) for each in visible if before.get(each.key) != each.stats]
-        # a conversation that another one of the same name still stands for is not gone
+        # a conversation is not gone while another one has the same name
         names = {WindowKey.parse(each.key).conversation for each in visible}
         gone = {
             key.conversation

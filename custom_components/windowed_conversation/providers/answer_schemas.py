@@ -1,7 +1,7 @@
 """The JSON schema of an answer in the subset of JSON Schema that each server accepts, or as text in the prompt.
 
-A limit that a subset lacks becomes part of the description. A schema that a subset cannot express, such as one of any
-object, is only sent as text.
+A limit that a subset lacks becomes part of the description. A schema that a subset cannot express, for example one that
+accepts any object, is sent as text only.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -77,12 +77,12 @@ class Subset:
     accepts: Callable[[str, Any], bool]
     # Whether a schema is small enough.
     fits: Callable[[Sequence[Schema]], bool] = bool
-    # Whether every schema has a type, and every object only the named properties.
+    # Whether every schema needs a type, and no object may have properties beyond the named ones.
     is_closed: bool = True
-    # Whether properties may be missing. If not, they may be null.
+    # Whether properties may be optional. Otherwise, optional properties become nullable.
     has_optional: bool = True
-    # Whether the schema is also sent as text, and the parameter whatever the model's profile says. A grammar does not
-    # tell a model the meaning of the properties, and some servers ignore it.
+    # Whether to send the schema as text beside the parameter, whatever the model's profile says. A grammar does not
+    # tell the model what the properties mean, and some servers ignore it.
     in_prompt_too: bool = False
 
 
@@ -93,9 +93,10 @@ GEMINI = Subset(_accepts_gemini)
 
 
 def place_answer_schema(request: Request, subset: Subset | None) -> tuple[Request, AnswerSchema | None]:
-    """Return the request to encode, and the schema to send as a parameter, in this subset, or None.
+    """Return the request to encode, and the schema in this subset to send as a parameter, or None.
 
-    Without a parameter, as always if `subset` is None, the schema is text at the end of the newest user message.
+    Without a parameter (always if `subset` is None), or with `Subset.in_prompt_too`, the schema is appended as text to
+    the newest user message.
     """
     wanted = request.answer_schema
     if wanted is None:

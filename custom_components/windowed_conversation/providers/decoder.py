@@ -73,7 +73,7 @@ class ToolCalls:
         self._begun_count = 0
 
     def begin_call(self) -> CallArguments:
-        """Return an `CallArguments` object for a new call. Raises `BadStream` if there are too many calls."""
+        """Return the `CallArguments` of a new call. Raises `BadStream` if there are too many calls."""
         self._begun_count += 1
         if self._begun_count > _MAX_CALLS:
             raise BadStream(f"the answer has more than {_MAX_CALLS} tool calls")
@@ -158,7 +158,7 @@ class CallArguments:
 class SearchResults:
     """The web searches of one answer: their number, the cited sources, and the other pages that were found.
 
-    It `is_empty` if there are neither pages nor items to send back. If the items are too large, none is sent back.
+    If the items to send back are too large, none is sent back.
     """
 
     count: int = 0
@@ -174,7 +174,7 @@ class SearchResults:
 
     @property
     def can_send_back(self) -> bool:
-        """Whether the items are small enough to be sent back, and whether there are any."""
+        """Whether there are items to send back that are small enough."""
         return 0 < self._chars <= _MAX_SEARCH_CHARS
 
     def add_source(self, url: object, title: object = None, *, is_cited: bool = True) -> None:
@@ -188,7 +188,7 @@ class SearchResults:
             pages.setdefault(fix_surrogates(url), Source(fix_surrogates(name), fix_surrogates(url)))
 
     def prepare_item(self, item: object) -> Any:
-        """Return an item of the server's in the form in which it is sent back, or None if the items are too large."""
+        """Return a search item in the form in which it is sent back, or None if all items together are too large."""
         try:
             text = json.dumps(item)
         except RecursionError:
@@ -217,7 +217,7 @@ class Decoder(ABC):
         self._native_reason = ""
         # The server's description of itself, see `AnswerDone.server_identity`.
         self._server = ""
-        # Whether the answer has the lower price of a flexible service tier.
+        # Whether the answer is billed at the lower price of a flexible service tier.
         self._is_flexible = False
         self._text_joiner = SurrogateJoiner()
         self._reasoning_joiner = SurrogateJoiner()
@@ -226,8 +226,9 @@ class Decoder(ABC):
         # The size of the residue in tokens, see `AnswerDone`.
         self._native_tokens: int | None = None
         self._searches = SearchResults()
-        # Whether the text so far ends in white space or is empty, and whether a search has ended it.
+        # Whether the text so far is empty or ends with white space.
         self._ends_blank = True
+        # Whether a search has run since the last text.
         self._is_after_search = False
 
     @abstractmethod
@@ -285,7 +286,7 @@ class Decoder(ABC):
         return (TextDelta(complete),)
 
     def _separate_from_search(self, text: str) -> str:
-        """Return a text that is not empty, with a space before it if a search stood between it and the text before."""
+        """Return a non-empty text, with a leading space if a search separates it from the text before."""
         if self._is_after_search and not self._ends_blank and not text[0].isspace():
             text = f" {text}"
         self._is_after_search, self._ends_blank = False, text[-1].isspace()

@@ -45,7 +45,7 @@ class QuotaError(ProviderError):
 
 
 class RateLimited(ProviderError):
-    """Too many requests were sent. `parse_retry_after` is in seconds, or None if the server does not say."""
+    """Too many requests were sent. `retry_after` is in seconds, or None if the server does not say."""
 
     def __init__(self, message: str, retry_after: float | None = None) -> None:
         super().__init__(message)

@@ -18,14 +18,14 @@ OLLAMA_FINGERPRINT = "fp_ollama"
 
 @dataclass(frozen=True, slots=True)
 class WebSearch:
-    """A web search that the provider runs, and where it is for: a country code and a time zone, or empty texts."""
+    """A web search that the provider runs, for the country code and the time zone of the home, if they are known."""
 
     country: str = ""
     timezone: str = ""
 
     @property
     def location(self) -> dict[str, str]:
-        """The known parts, as OpenAI and Anthropic name them. Without a location, OpenAI assumes the United States."""
+        """The location in the form of OpenAI and Anthropic. Without one, OpenAI assumes the United States."""
         parts = {"country": self.country, "timezone": self.timezone}
         return {"type": "approximate", **{name: value for name, value in parts.items() if value}}
 
@@ -40,7 +40,7 @@ class ModelSettings:
     temperature: float | None = None
     # Whether the provider may shorten old turns by itself.
     compaction: bool = False
-    # Reserved for the answer, whose length they limit. The tokens of reasoning come on top.
+    # The tokens reserved for the answer, and its limit. Reasoning tokens come on top.
     max_answer_tokens: int = 1000
     # None if the provider may not search the web.
     web_search: WebSearch | None = None
@@ -61,7 +61,7 @@ class ToolSchema:
     description: str
     # A JSON schema of type object.
     parameters: Mapping[str, Any]
-    # Whether the tool changes nothing in the home. It is not sent.
+    # Whether the tool changes nothing in the home. Not sent to the provider.
     read_only: bool = False
     # The tool as text, used to count its tokens.
     text: str = field(init=False, repr=False, compare=False)
@@ -88,7 +88,7 @@ class AnswerSchema:
     in_prompt: bool = False
 
     def __post_init__(self) -> None:
-        """Remove what JSON cannot express."""
+        """Remove limits that JSON cannot express."""
         object.__setattr__(self, "schema", drop_non_finite(dict(self.schema)))
 
 
@@ -127,7 +127,7 @@ class Request:
         return self.settings.web_search if self.profile.web_search else None
 
     def has_own_size(self, usage: Usage) -> bool:
-        """Return whether the billed input is that of texts and tools, without pictures and results of a web search."""
+        """Return whether the billed input covers only texts and tools: no pictures and no web search results."""
         return not (usage.searches or self.has_search_results or [each for each in self.messages if each.attachments])
 
     @property
@@ -138,9 +138,9 @@ class Request:
 
 
 def add_picture_messages(messages: Iterable[Message]) -> Iterator[Message]:
-    """Yield the messages, and after the tool results of each round a user message with their attachments.
+    """Yield the messages, with a user message after the tool results of each round for their attachments.
 
-    The result itself cannot have them, because Chat Completions only accepts text there.
+    A tool result cannot carry attachments itself, because Chat Completions accepts only text there.
     """
     for role, group in groupby(messages, key=attrgetter("role")):
         pictures: tuple[Attachment, ...] = ()
@@ -229,9 +229,9 @@ class AnswerDone:
     native_tokens: int | None = None
     # A compatible server's fingerprint, model and provider. Empty for other formats.
     server_identity: str = ""
-    # Replaces `native_value` until the turn ends, or is None. It also has the results of web searches.
+    # The residue with the results of web searches, which replaces `native_value` until the turn ends. May be None.
     turn_value: Any = None
-    # Whether it has the price of OpenAI's flexible tier.
+    # Whether the answer is billed at the price of OpenAI's flexible tier.
     is_flexible: bool = False
 
 

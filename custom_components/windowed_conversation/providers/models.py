@@ -7,8 +7,6 @@ from itertools import zip_longest
 import re
 from typing import Any
 
-# Patterns for each vendor's model families, smallest first: these are fast and cheap enough for a voice assistant.
-# Within a family, the newest model is preferred.
 _GPT = r"gpt-\d+(?:\.\d+)?"
 
 _GEMINI_PREFIX = r"gemini-(?:\d+(?:\.\d+)?-)?"
@@ -303,6 +301,7 @@ _NON_CONVERSATION_BY_VENDOR = {
 # apply only to these names: other vendors' models with "instruct" in their names are for conversations.
 _NAME_PATTERNS = {Vendor.OPENAI: re.compile(r"(?:chat)?gpt-\d|o\d"), Vendor.GOOGLE: re.compile("gemini")}
 
+# Patterns for each vendor's model families, smallest first: these are fast and cheap enough for a voice assistant.
 _RECOMMENDED: dict[Vendor, tuple[str, ...]] = {
     Vendor.OPENAI: (rf"{_GPT}o?-(?:mini|luna)", rf"{_GPT}-nano", rf"{_GPT}(?:o|-terra)?", rf"{_GPT}-sol", r"o\d-mini"),
     Vendor.ANTHROPIC: tuple(rf"claude-(?:[\d.-]*{name}|{name}[\d.-]*)" for name in ("haiku", "sonnet", "opus")),

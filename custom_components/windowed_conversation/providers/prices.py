@@ -23,7 +23,7 @@ _FLEXIBLE_TIER = {"service_tier": "flex"}
 def calculate_cost(vendor: Vendor, model: str, usage: Usage, *, is_flexible: bool = False) -> Decimal | None:
     """Return the cost of a request in US dollars, or None if the price is unknown or the usage is inconsistent.
 
-    `is_flexible`: whether it has the price of the provider's flexible tier.
+    `is_flexible`: whether the request is billed at the provider's flexible tier.
     """
     priced = PricedUsage(
         input_tokens=usage.input,

@@ -54,7 +54,7 @@ def says_images(answer: object, model: str) -> bool | None:
     """Return whether a server's description says that the model reads pictures, or None if it does not say.
 
     `answer` is the response of llama.cpp's `/props`, of Ollama's `/api/show`, of LM Studio's `/api/v0/models`, or a
-    list of models with capabilities, as those of OpenRouter, Mistral and llama.cpp.
+    list of models with capabilities, such as those of OpenRouter, Mistral and llama.cpp.
     """
     entries = [*get_objects(get_member(answer, "data")), *get_objects(get_member(answer, "models"))]
     named = [each for each in entries if model in (each.get("id"), each.get("name"), each.get("model"))]

@@ -31,7 +31,7 @@ _MAX_DRAIN_BYTES = 2**16
 
 # In characters of text and reasoning: several hundred times longer than any answer that a user would listen to.
 _MAX_ANSWER_CHARS = 4 * 2**20
-# The maximum number of pieces, because Home Assistant keeps every piece of an answer for a while. The longest answers
+# The maximum number of events, because Home Assistant keeps every piece of an answer for a while. The longest answers
 # of good models have 4,096.
 _MAX_DELTAS = 2**16
 
@@ -148,10 +148,7 @@ async def _drain_body(chunks: AsyncIterator[bytes]) -> None:
 
 
 async def _read_first_bytes(chunks: AsyncIterator[bytes]) -> bytes:
-    """Return the first bytes from the first non-blank one on, without a byte order mark.
-
-    The byte order mark may be split across chunks.
-    """
+    """Return the first bytes from the first non-blank one on, without a byte order mark, which may be split."""
     first = b""
     async for chunk in chunks:
         first += chunk

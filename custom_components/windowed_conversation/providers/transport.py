@@ -40,8 +40,8 @@ type _Decompressor = Callable[[bytes], Iterator[bytes]]
 def bounded_client(http_client: Any) -> Any:
     """Return a client of the same package, httpx or httpx2, that sends its requests through the given client.
 
-    The caller keeps ownership. Requests raise `Redirected`, and `BadStream` if a response is too long or has an
-    encoding that was not requested.
+    The caller keeps ownership. Requests raise `Redirected`, and `BadStream` if a response is too long or compressed:
+    compression is not requested, because a few compressed bytes can expand to megabytes.
     """
     package = _import_http_package(http_client)
     stream = type("BoundedStream", (_BoundedStream, package.AsyncByteStream), {})
@@ -115,7 +115,7 @@ class _BoundedTransport:
 
 
 class _BoundedStream(AsyncIterator[bytes]):
-    """A response body, decompressed piece by piece, up to a limit.
+    """A response body, up to a limit.
 
     This is an iterator class, because httpx does not close generators that were not read to the end.
     """

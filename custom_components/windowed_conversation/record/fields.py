@@ -1,4 +1,4 @@
-"""The fields of a recorded turn, by the names of the actions. Ids take the place of the names that a response has."""
+"""The fields of a recorded turn, named as in the responses of actions. It has ids where a response has names."""
 
 from collections.abc import Mapping
 from hashlib import sha256
@@ -14,7 +14,7 @@ _ELLIPSIS = "…"
 
 
 class ToolCallText(TypedDict):
-    """A tool call. A text takes the place of arguments that are too long to be stored whole."""
+    """A tool call. Arguments that are too long to be stored whole are a truncated text."""
 
     name: str
     arguments: Any
@@ -23,7 +23,7 @@ class ToolCallText(TypedDict):
 
 
 class SentRequest(TypedDict):
-    """The content of a request. A text takes the place of a part that is too long to be stored whole."""
+    """The content of a request. A part that is too long to be stored whole is a truncated text."""
 
     system: str
     tools: Any
@@ -183,7 +183,7 @@ def calculate_fingerprint(text: str) -> str:
 
 
 def _limit_values(value: Any) -> Any:
-    """Return a value for JSON with limited texts and integers, as some are a server's."""
+    """Return a JSON value with its texts and integers limited, because some come from a server."""
     match value:
         case bool():
             return value

@@ -118,7 +118,7 @@ def _store_text(connection: sqlite3.Connection, row: int, turn: TurnRecord) -> N
 
 
 def _encode_call(call: ToolCallText) -> list[object]:
-    """Return a tool call as a list. Requests to forget search this text, in which names of fields would be found."""
+    """Return a tool call as a list without field names, because requests to forget search this text."""
     arguments, result = encode_json(call["arguments"]), call["result"]
     is_long = len(arguments) > _MAX_CALL_CHARS
     return [
@@ -154,7 +154,7 @@ def list_recorded_people(connection: sqlite3.Connection) -> set[str]:
 
 
 def forget_turns(connection: sqlite3.Connection, erasure: Erasure, lost: LostRows, dry_run: bool) -> LostRows:
-    """Return `lost` extended by the rows that the record loses by an erasure, and delete them unless `dry_run` is true.
+    """Delete the rows that an erasure reaches in the record, unless `dry_run` is true. Return them added to `lost`.
 
     The record loses all turns of a person or an agent if everything of theirs is forgotten. A turn may repeat a
     forgotten text in words that cannot be recognized. Therefore, every turn whose person or conversation may have

@@ -37,7 +37,7 @@ _CONDITION_BY_FIELD = {
 
 # In seconds. The offset of every time zone is a multiple of this, and so is every change of an offset.
 _SLOT_SECONDS = 900
-# The routes are those of an agent's own work, which is recorded like a turn.
+# The excluded routes are an agent's own work, which is recorded like a turn.
 _SELECT_SUMS = """
     SELECT CAST(at / :slot_seconds AS INTEGER) AS slot, figures ->> 'agent' AS agent, figures ->> 'person' AS person,
     count(*) FILTER (WHERE figures ->> 'route' NOT IN ('summary', 'search_words')), total(figures ->> 'requests'),
@@ -52,7 +52,8 @@ class TurnListQuery(NamedTuple):
 
     since: float = -math.inf
     until: float = math.inf
-    # The owners whose turns are listed, and None for unknown speakers. Without it, all turns are listed.
+    # The owners whose turns are listed, with None for unknown speakers. If the set itself is None, all turns are
+    # listed.
     people: frozenset[str | None] | None = None
     route: str | None = None
     outcome: str | None = None
@@ -68,8 +69,9 @@ class TurnListQuery(NamedTuple):
 
 @dataclass(slots=True)
 class DailyUsage:
-    """The sums over the recorded turns of one agent and one person on one day."""
+    """The sums over the recorded turns of one agent, person, model and route on one day, or in one month."""
 
+    # The first day of a month.
     day: date
     agent: str
     person: str | None
@@ -114,7 +116,7 @@ class RecordedTurns:
             return _add_whole_text(connection, found[0]) if found else None
 
     def list_speakers(self) -> dict[str, tuple[str | None, str | None]]:
-        """Return the person and the device of the newest turn of each conversation, in the newest 2,000 turns."""
+        """Return the device and the automation of the newest turn of each conversation, in the newest 2,000 turns."""
         query = """
             SELECT figures ->> 'conversation_id', figures ->> 'person', figures ->> 'device'
             FROM turn_record ORDER BY id DESC LIMIT ?

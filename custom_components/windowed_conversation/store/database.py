@@ -59,9 +59,9 @@ def delete_values(connection: sqlite3.Connection, owners: Iterable[str]) -> None
 
 
 def schedule_deletion(database: Database, until: float | None) -> None:
-    """Schedule the deletion of the file unless it is used before `until`. Raises `StoreUnavailable`.
+    """Schedule the deletion of the file for `until`, in seconds since the epoch, or cancel it if that is None.
 
-    None cancels it.
+    Raises `StoreUnavailable`.
     """
     with database.write_transaction() as connection:
         delete_values(connection, (_FILE_OWNER,))
@@ -152,7 +152,7 @@ class Database:
             raise build_store_error(reason, self.path) from None
 
     def _is_schema_damaged(self) -> bool:
-        # a name with another letter than before opens, but refuses statements
+        # a flipped letter in a name does not prevent opening, but statements are refused
         with self._write_lock, suppress(*FILE_ERRORS):
             return is_schema_damaged(self._write_connection, self._schemas)
         return False

@@ -1,4 +1,4 @@
-"""The file on disk: its tables in rooms, how it is opened, damage, and reasons why it cannot be used.
+"""The file on disk: its tables, how it is opened, damage, and the reasons why it cannot be used.
 
 Damage is a row whose text differs from its checksum, or a file of which only a part can be read.
 """
@@ -60,18 +60,12 @@ type UnavailableReason = Literal[
 class StoreUnavailable(Exception):
     """The store cannot be used now. The call that raised this has changed nothing.
 
-    - `away`: the file cannot be reached, or was moved or deleted
-    - `backup`: a backup is in progress, during which nothing is written
-    - `closed`: the store was closed
-    - `damaged`: the file is broken or not a database. It was moved to `set_aside`, and the next file takes over its
-      readable part
-    - `fault`: any other error
-    - `full`: the disk is full
-    - `index`: an index was broken; it is empty now and will be rebuilt from the tables
-    - `locked`: another process has locked the file
-    - `newer`: a newer version wrote the file; nothing was changed
-    - `no_fts5`: this Python's SQLite has no FTS5, or one that cannot delete securely (before 3.42)
-    - `read_only`: the file is read-only
+    - `away`: the file cannot be reached, or was moved or deleted - `backup`: a backup is in progress, during which
+    nothing is written - `closed`: the store was closed - `damaged`: the file is broken or not a database. It was moved
+    to `damaged_path`, and the next file takes over its readable part - `fault`: any other error - `full`: the disk is
+    full - `index`: an index was broken; it is empty now and will be rebuilt from the tables - `locked`: another process
+    has locked the file - `newer`: a newer version wrote the file; nothing was changed - `no_fts5`: this Python's SQLite
+    has no FTS5, or one that cannot delete securely (before 3.42) - `read_only`: the file is read-only
     """
 
     def __init__(self, reason: UnavailableReason, set_aside: Path | None = None) -> None:
@@ -319,7 +313,7 @@ def connect(path: Path | str) -> sqlite3.Connection:
 
 
 def is_file_intact(connection: sqlite3.Connection, rooms: Sequence[Schema]) -> bool:
-    """Return whether the structure of the file is intact, if necessary after its indexes have been emptied.
+    """Return whether the structure of the file is intact, after emptying its indexes if necessary.
 
     Runs in the caller's transaction.
     """

@@ -9,7 +9,8 @@ from typing import Any, get_args, get_origin, get_type_hints, is_typeddict
 def has_json_type(value: object, kind: Any) -> bool:
     """Return whether a JSON value has a type: a JSON type, a list of one, a typed dictionary, or a union of them.
 
-    A typed dictionary has all of its required fields and no unknown ones. An integer is also a float, but no bool.
+    A typed dictionary has all of its required fields and no unknown ones. An integer counts as a float, a bool as
+    neither.
     """
     if is_typeddict(kind):
         return isinstance(value, dict) and _has_fields(value, kind)

@@ -40,7 +40,7 @@ class WriteJob:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StoreJob[Result = Any]:
-    """Work on the open store, with its arguments after the store. It fails immediately if that cannot be used."""
+    """Work on the open store, with the arguments that follow the store. Fails at once if the store cannot be used."""
 
     work: Callable[..., Result]
     arguments: tuple[Any, ...] = ()

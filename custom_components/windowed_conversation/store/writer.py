@@ -32,7 +32,7 @@ _NON_CLOSING_REASONS: frozenset[UnavailableReason] = frozenset({"full", "index",
 
 @dataclass(frozen=True, slots=True)
 class StoreState:
-    """Why the store is off (None if it is on), the path of a damaged file, and the statistics (None until read).
+    """The reason why the store is off, the path of a damaged file, and the statistics (None until read).
 
     `rows_set_aside` is the number of damaged rows, which are not used.
     """
@@ -154,7 +154,7 @@ class StoreWriter[Opened: OpenStore]:
             self._condition.notify_all()
 
     def drain(self, timeout: float) -> bool:
-        """Wait until everything queued is written or a try fails. Return whether everything is written."""
+        """Wait until everything queued is written or an attempt fails. Return whether everything is written."""
         with self._condition:
             self._paused_until = self._held_until = -math.inf
             self._condition.notify_all()

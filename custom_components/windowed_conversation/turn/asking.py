@@ -293,8 +293,7 @@ class AskedModel:
 class _Retries:
     """The retries with one model, with less of the window each time that it refuses a request because of its length.
 
-    After the first refusal without a known reason, the same history is sent with calls and results as text. `model` has
-    the budget of the next request.
+    `model` has the budget of the next request.
     """
 
     def __init__(self, run: ModelRun, model: Model) -> None:
@@ -305,7 +304,7 @@ class _Retries:
         self._refused_tokens: int | None = None
         # The number of retries with a smaller request.
         self._smaller_count = 0
-        # The first refusal without a known reason, and the exchanges that were sent as text because of it.
+        # The first refusal without a known reason.
         self._unexplained_error: ProviderError | None = None
         self._plain_exchange_keys: frozenset[float | None] = frozenset()
 

@@ -1,4 +1,4 @@
-"""Limits of a turn in seconds, and of a request in tokens. Only `Pause` reads the clock."""
+"""Limits of a turn in seconds, of a request in tokens, and of concurrent requests. Only `Pause` reads the clock."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

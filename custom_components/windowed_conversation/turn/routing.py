@@ -146,7 +146,7 @@ class RouteReason(StrEnum):
     # a satellite has heard its own answer: see `is_echo`
     ECHO = "echo"
     TOO_LONG = "too_long_for_local"
-    # Home Assistant matched the sentence, but probably misunderstood it: see `agents.local_intents`
+    # Home Assistant matched the sentence, but probably misunderstood it: see `agents.match_checker`
     UNKNOWN_PLACE = "unknown_place"
     NOBODY_KNOWN = "nobody_known"
     DELAYED_QUESTION = "delayed_question"
@@ -264,7 +264,10 @@ def is_unlikely_name(text: str) -> bool:
 
 
 def has_no_required_word(template: str) -> bool:
-    """Return whether a hassil sentence template contains no required word, as in "[the] {name}"."""
+    """Return whether a hassil sentence template contains no required word, as in "[the] {name}".
+
+    The result is cached, because a home uses the same few templates every day.
+    """
     text = _LIST_REFERENCE_PATTERN.sub("", template)
     while text != (shorter := _OPTIONAL_PART_PATTERN.sub("", text)):
         text = shorter

@@ -1,4 +1,4 @@
-"""Names of tools without the namespace that Home Assistant puts before them, as in "intent__HassTurnOn"."""
+"""Names of tools in calls: without the namespace that Home Assistant puts before them, and those of deferred tools."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace

@@ -110,7 +110,7 @@ class History:
     def select_exchanges_to_stub(self, rounds: int, spared: int) -> list[tuple[Exchange, int]]:
         """Return the exchanges with full tool results that do not belong to the newest `rounds` tool rounds.
 
-        Each comes with the number of its own rounds that do. The exchange with the number `spared` is not returned.
+        Each is paired with the number of its rounds that do. The exchange with the number `spared` is not returned.
         """
         older = list[tuple[Exchange, int]]()
         for exchange in reversed(self._stubbable_exchanges.values()):
@@ -233,10 +233,7 @@ class Contents:
         self._rebuild_messages()
 
     def evict(self, exchanges: Sequence[Exchange]) -> None:
-        """Remove closed exchanges and count a trim, even if `exchanges` is empty.
-
-        Takes constant time for each exchange, unless older exchanges remain between the removed ones.
-        """
+        """Remove closed exchanges and count a trim, even if `exchanges` is empty."""
         messages = sum(len(exchange.messages) for exchange in exchanges)
         tokens = sum(exchange.tokens for exchange in exchanges)
         self.state = self.state._replace(evicted=self.state.evicted.after_trim(len(exchanges), messages, tokens))

@@ -77,7 +77,7 @@ class OpenExchange:
         self.messages = [question]
         self.tags = question.tags
         self.tokens = question.tokens or 0
-        # The indexes at which the tool rounds begin, and the index up to which tool results were replaced by stubs.
+        # The indexes at which the tool rounds begin, and the number of rounds whose results were replaced by stubs.
         self.round_starts: list[int] = []
         self.stub_end = 0
         # The uncut versions of results that were cut after they had been added, by message index.

@@ -68,7 +68,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class NativeData:
-    """A provider's opaque data or residue (signatures, encrypted reasoning) for the same provider and model only."""
+    """Residue: opaque data, such as signatures, that only the provider and model that produced it can use."""
 
     provider: str
     model: str

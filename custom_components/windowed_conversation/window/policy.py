@@ -12,8 +12,8 @@ _MAX_TRIM_SHARE = 0.9
 # % of the input is already cached with a share of 0.15, so a larger share would only forget more.
 _SMALL_WINDOW_TOKENS, _SMALL_WINDOW_SHARE = 16_000, 0.25
 _LARGE_WINDOW_TOKENS, _LARGE_WINDOW_SHARE = 32_000, 0.15
-# The share for a model with a smaller context than the user allows, whose context should be used well. Right after a
-# trim, a request to a model with 4,000 tokens still fills 80 % of its room with this share, but only 75 % with a
+# The share for a model whose context is smaller than the user's budget, so that little of it stays unused. Right after
+# a trim, a request to a model with 4,000 tokens still fills 80 % of its room with this share, but only 75 % with a
 # quarter.
 _LIMITED_TRIM_SHARE = 0.15
 # A shorter result would have no room for the line that marks a cut.
@@ -45,10 +45,11 @@ class WindowPolicy:
     # "stub" replaces each tool result by a single line when its exchange is closed: measured, the same budget holds 70
     # to 80 % more exchanges, and costs are 12 to 15 % lower. "keep" replaces none.
     tool_results: ToolResultMode = "stub"
-    # At least 1, or None. With "stub", the newest tool rounds up to this number keep their results, and only a trim
-    # replaces older ones, also inside an exchange. A tool round is an assistant message with calls, and their results.
+    # At least 1, or None. With "stub", this many of the newest tool rounds keep their results, and a trim replaces
+    # those of older rounds, even within an exchange. A tool round is an assistant message with calls, and their
+    # results.
     max_tool_turns: int | None = None
-    # The most that a tool result may have, at least 100. The rest is cut off on entry.
+    # The maximum size of a tool result, at least 100. A longer result is cut on entry.
     result_cap_tokens: int = 4000
     # Whether evicted exchanges stay in the window until they are summarized or summarizing them has failed.
     summarize: bool = False

@@ -32,12 +32,12 @@ class _WindowSlot:
         # The statistics of a window that was not loaded into memory yet, otherwise None.
         self.stored_stats: WindowStats | None = None
         self.load_lock = asyncio.Lock()
-        # The places of the turns in the order in which they came. Only the turn of the first one may use the window.
+        # The places of the turns in the order of their arrival. Only the first may use the window.
         self.places: list[TurnPlace] = []
         self.last_used = last_used
         # Work that must run before other code uses the window.
         self.deferred: list[Callable[[], None]] = []
-        # Changes of the window that must be made when a turn ends, as long as there is the place beside the change.
+        # Changes to apply to the window whenever a turn ends, each until the turn of the place beside it has ended.
         self.rewrites: list[tuple[Callable[[Snapshot], Snapshot], TurnPlace | None]] = []
 
     @property
@@ -55,7 +55,8 @@ class _WindowSlot:
     def remove_ended(self) -> None:
         """Remove the places of ended turns that no other turn precedes, and let the next turn have the window.
 
-        An exchange that is open precedes them as well, but its window takes those that follow it.
+        Turns that ended behind an open exchange are removed, too, because the window queues the exchanges that they
+        add.
         """
         places = self.places
         first = 1 if places and places[0].has_entered and self.window.is_open else 0
@@ -100,7 +101,8 @@ class TurnPlace:
     async def enter(self, timeout: float | None = None) -> Window:  # noqa: ASYNC109 - the caller may be cancelled later
         """Return the window for exclusive use, with the exchanges of all earlier turns.
 
-        Raises `WindowBusy` after `timeout` seconds (None waits forever), or at once if an earlier turn waits for this.
+        Raises `WindowBusy` after `timeout` seconds (None waits forever), or at once if an earlier turn waits for this
+        one.
         """
         places = self._slot.places
         if not _own_marks.get().isdisjoint([each.mark for each in places[: places.index(self)]]):
@@ -120,7 +122,7 @@ class TurnPlace:
         return self._slot.finish_turns()
 
     def defer_work(self, work: Callable[[], None]) -> None:
-        """Defer work that adds to the window until the turns before this one have ended. Later turns come after it."""
+        """Defer work that adds to the window until earlier turns have ended. It runs before a later turn enters."""
         (self._slot if self.is_first else self).deferred.append(work)
 
 
@@ -172,7 +174,7 @@ class WindowRegistry[K: Hashable = str]:
         """Return a context manager with the next place among the turns of a key's window, which is created if needed.
 
         Runs the deferred work of earlier turns if all of them have ended. An exchange that is open at the end is
-        aborted. With `is_use` False, the window exists, and this is not its last use.
+        aborted. With `is_use` False, the window must exist, and its last-used time does not change.
         """
         slot = self._get_or_create_slot(key) if is_use else self._slots[key]
         place = TurnPlace(slot, partial(self._load_contents, key, slot))
@@ -200,7 +202,7 @@ class WindowRegistry[K: Hashable = str]:
             self._drop_surplus()
 
     def _rewrite(self, key: K, slot: _WindowSlot) -> None:
-        """Make the changes that wait for the end of a turn, also in exchanges that were added meanwhile."""
+        """Apply the changes that wait for the end of a turn, even to exchanges that were added meanwhile."""
         if slot.is_in_use or slot.load_lock.locked():
             return
         slot.finish_turns()
@@ -219,8 +221,8 @@ class WindowRegistry[K: Hashable = str]:
     async def hold_between_turns(self, window: Window) -> AsyncIterator[bool]:
         """Return a context manager during which no turn uses the window. Does not change its last-used time.
 
-        Yields whether the window is still in the registry, because it may have been dropped or replaced. Entering runs
-        the deferred work of earlier turns, and raises `WindowBusy` inside a turn of the window.
+        Yields the key of the window, or None if it is not in the registry any more. Entering runs the deferred work of
+        earlier turns, and raises `WindowBusy` inside a turn of the window.
         """
         key = self.find_key(window)
         if key is None:

@@ -109,7 +109,7 @@ def build_older_summary_input(
 ) -> SummaryInput | None:
     """Return the passage before the newest `keep` exchanges, or None if none of them needs a summary.
 
-    Ephemeral exchanges leave with the passage. Protected exchanges are kept.
+    Ephemeral exchanges are evicted with the passage. Protected exchanges are kept.
     """
     older = exchanges[: max(0, len(exchanges) - keep)]
     evicted = [exchange for exchange in older if IMPORTANT not in exchange.tags]
@@ -118,7 +118,7 @@ def build_older_summary_input(
 
 
 def count_replaced_tokens(passage: SummaryInput, exchanges: Iterable[Exchange]) -> int:
-    """Return the tokens of what a summary of this passage replaces, with the current summary among `exchanges`."""
+    """Return the tokens that a summary of this passage replaces, including the current summary in `exchanges`."""
     replaced = [exchange for exchange in passage.exchanges if exchange.number in passage.numbers]
     earlier = [exchange for exchange in exchanges if is_summary(exchange) and exchange.number not in passage.numbers]
     return sum(exchange.tokens for exchange in (*replaced, *earlier))
@@ -145,7 +145,7 @@ def format_plain_summary(passage: SummaryInput, policy: WindowPolicy, counter: T
 
     Other models get this text if only one model can read the summary itself. User messages take precedence over
     answers, and newer ones over older ones, because a model can answer again. Very long messages are cut, and ephemeral
-    exchanges are left out.
+    exchanges are excluded.
     """
     replaced = [exchange for exchange in passage.exchanges if exchange.number in passage.numbers]
     messages = [message for exchange in replaced if EPHEMERAL not in exchange.tags for message in exchange.messages]

@@ -54,14 +54,14 @@ MAX_FACTOR = 2.5
 # The weight of the initial factor of 1 in the factors of prose and tools, in tokens.
 _INITIAL_WEIGHT = 15.0
 
-# The share of what was learned that each further request leaves, because languages and models change.
+# The share of its weight that earlier usage keeps after each further request, because languages and models change.
 _REMAINING_SHARE = 0.98
 
-# By how many tokens a request must be larger than the first one to count as half: the smaller the difference, the more
-# the chat template and rounding weigh.
+# By how many tokens a request must differ from the smallest one to get half the weight: the smaller the difference, the
+# more the chat template and rounding matter.
 _HALF_WEIGHT_TOKENS = 60
 
-# The share of a request in the factor of the fixed part.
+# The weight of a further request in the factor of the fixed part.
 _FIXED_SHARE = 0.2
 
 
@@ -279,7 +279,7 @@ class Calibration:
 
     @classmethod
     def from_dict(cls, factors: dict[str, Any]) -> Self:
-        """Return the calibration from a dictionary of `as_dict`. Raises `ValueError` for any other value."""
+        """Return the calibration for a dictionary that `as_dict` returned. Raises `ValueError` for any other value."""
         if not isinstance(factors, dict) or set(factors) != set(TextKind):
             raise ValueError("a factor for each kind of text, and nothing else")
         if not all(is_number(factor) and MIN_FACTOR <= factor <= MAX_FACTOR for factor in factors.values()):
@@ -348,7 +348,7 @@ class CalibratedCounter:
     """A token counter that applies a model's calibration to each new text.
 
     Texts that are already counted keep their count, so that a new factor never enlarges a window and never causes an
-    eviction. `counter` is the counter that `calibrator` is learned against, or None for the estimate.
+    eviction. `counter` is the one whose counts `calibrator` corrects, or None for the estimate.
     """
 
     def __init__(self, calibrator: Calibrator, counter: TokenCounter | None = None) -> None:

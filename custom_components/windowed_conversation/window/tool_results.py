@@ -88,7 +88,7 @@ def stub_older_rounds(exchange: Exchange, counter: TokenCounter, kept_rounds: in
 
 
 def find_rounds(exchange: Exchange) -> list[int]:
-    """Return the indexes at which the tool rounds of a closed exchange begin, which are messages with calls."""
+    """Return the indexes at which the tool rounds of a closed exchange begin: those of messages with calls."""
     return [place for place, message in enumerate(exchange.messages) if message.tool_calls]
 
 
@@ -97,8 +97,8 @@ def build_stub(
 ) -> Message:
     """Return the stub of a tool result, or the result itself if it is a stub or no longer than its stub.
 
-    `original` is the result before it was cut, or None if it was not cut; the stub describes the original. A result
-    with `is_live` was true only while its exchange was open, so its stub does not quote it, and always replaces it.
+    A result with `is_live` was true only while its exchange was open, so its stub does not quote it, and always
+    replaces it.
     """
     if not is_live and (len(result.content) <= _MAX_QUOTE_CHARS or result.content.startswith(STUB_PREFIX)):
         return result

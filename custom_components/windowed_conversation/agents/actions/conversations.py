@@ -66,7 +66,6 @@ _LIST_SCHEMA = probatio.Schema(access.TARGET_FIELDS)
 
 
 async def _async_list_conversations(call: ServiceCall) -> ServiceResponse:
-    """Return the statistics of the newest conversations of the target, or of all agents that the caller may read."""
     agents = await access.async_resolve_agents(call, POLICY_READ)
     found = (each for each in access.list_visible_windows(agents, call) if each.stats.exchange_count)
     newest: list[JsonValueType] = [_format_listed(each) for each in islice(found, _MAX_LISTED)]
@@ -87,14 +86,12 @@ def _format_listed(found: access.VisibleWindow) -> JsonObjectType:
 
 
 async def _async_get_conversation(call: ServiceCall) -> ServiceResponse:
-    """Return one kind of content of a conversation, in the response field of its name."""
     target = await access.async_resolve_conversation(call, POLICY_READ)
     content = call.data[ATTR_CONTENT]
     return {**target.ids, content: await _READERS[content](target)}
 
 
 async def _async_read_messages(target: access.ConversationTarget) -> JsonValueType:
-    """Return the messages of a conversation, oldest first, filtered by the tags that the action names."""
     data = target.call.data
     try:
         messages = target.window.messages(tags=data["tags"], exclude=data["exclude_tags"])
@@ -114,7 +111,6 @@ async def _async_read_statistics(target: access.ConversationTarget) -> JsonValue
 
 
 async def _async_export(target: access.ConversationTarget) -> JsonValueType:
-    """Return a conversation in the format that `import_conversation` reads."""
     return await target.call.hass.async_add_executor_job(dump_snapshot, target.window.snapshot())
 
 
@@ -157,7 +153,6 @@ def format_message(message: Message) -> dict[str, Any]:
 
 
 async def _async_delete_conversation(call: ServiceCall) -> ServiceResponse:
-    """Delete a conversation, and return its size."""
     conversation = await access.async_resolve_conversation(call, POLICY_CONTROL)
     stats = conversation.window.stats()
     try:
@@ -243,7 +238,6 @@ def _is_fixed_tag(tag: str) -> bool:
 
 
 async def _async_summarize_conversation(call: ServiceCall) -> ServiceResponse:
-    """Replace the older exchanges of a conversation with a summary. The newest exchange is always kept."""
     conversation = await access.async_resolve_conversation(call, POLICY_CONTROL)
     _require_usable_model(conversation)
     agent, window = conversation.agent, conversation.window

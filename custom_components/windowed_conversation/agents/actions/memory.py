@@ -58,7 +58,6 @@ _IMPORT_FIELDS = {probatio.Optional("memories"): _MEMORIES_VALIDATOR, **_FILENAM
 
 
 async def _async_remember(call: ServiceCall) -> ServiceResponse:
-    """Store a fact about a person or the home, and return its id."""
     target = await access.async_resolve_person(call, POLICY_CONTROL)
     text, language = call.data["text"], call.hass.config.language
     await async_load_sentences(call.hass, language)
@@ -117,7 +116,6 @@ def _build_listing(data: Mapping[str, Any], target: access.PersonTarget) -> Call
 
 
 async def _async_forget_memories(call: ServiceCall) -> ServiceResponse:
-    """Forget the memories that match all conditions, or all memories. Return how many of each kind were forgotten."""
     target = await access.async_resolve_person(call, POLICY_CONTROL)
     conditions = _build_conditions(call.data, target)
     async with open_usable_store(call.hass) as memory:
@@ -129,7 +127,6 @@ async def _async_forget_memories(call: ServiceCall) -> ServiceResponse:
 
 
 async def _async_export_memories(call: ServiceCall) -> ServiceResponse:
-    """Return a page of the caller's memories, or write memories of the caller, a person or everyone to a file."""
     target = await access.async_resolve_person(call, POLICY_READ)
     data = call.data
     person = None if data[access.ATTR_EVERYONE] else target.person
@@ -157,7 +154,6 @@ def _read_export(memory: Memory, person: str | None, start: int, end: int) -> li
 
 
 async def _async_import_memories(call: ServiceCall) -> ServiceResponse:
-    """Import exported memories, all or none. Return the numbers of added, already known and refused memories."""
     target = await access.async_resolve_person(call, POLICY_CONTROL, needs_admin=True)
     if (access.ATTR_FILENAME in call.data) == ("memories" in call.data):
         raise build_refusal("memory_import_nothing")
@@ -200,7 +196,6 @@ async def open_usable_store(hass: HomeAssistant) -> AsyncIterator[AgentStore]:
 
 
 async def _async_get_source_opener(call: ServiceCall) -> Callable[[], AbstractContextManager[Iterable[str]]]:
-    """Return a function that opens the lines to import, from a file or from the action's data."""
     if access.ATTR_FILENAME not in call.data:
         return lambda: nullcontext(iter_json_lines(call.data["memories"]))
     path = await call.hass.async_add_executor_job(resolve_allowed_path, call.hass, call.data[access.ATTR_FILENAME])
@@ -225,7 +220,6 @@ def _build_conditions(data: Mapping[str, Any], target: access.PersonTarget) -> d
 def _preview_forgetting(
     memory: Memory, conditions: dict[str, Any], target: access.PersonTarget
 ) -> tuple[LostRows, list[RecallHit]]:
-    """Return the memories that `Memory.forget` would delete, and the newest of them that the caller may see."""
     chosen = memory.forget(**conditions, dry_run=True)
     ids: list[tuple[MemoryKind, int]] = [("fact", row) for row in chosen.facts]
     ids += [("turn", row) for row in chosen.turns]
@@ -248,7 +242,6 @@ def _format_memories(found: Iterable[RecallHit], target: access.PersonTarget) ->
 
 
 def _format_memory(found: RecallHit, name: str | None) -> JsonObjectType:
-    """Return the response for a memory of the home, or of the person with this name."""
     response: JsonObjectType = {
         "id": format_source_id(found.kind, found.id),
         "kind": found.kind,

@@ -98,7 +98,6 @@ class CallerPermissions:
 
 
 async def _async_list_turns(call: ServiceCall) -> ServiceResponse:
-    """Return a page of turns without their text, newest first, or write all of them with their text to a file."""
     if access.ATTR_FILENAME in call.data:
         return await _async_export_turns(call)
     rights = await async_get_permissions(call)
@@ -116,10 +115,7 @@ async def _async_list_turns(call: ServiceCall) -> ServiceResponse:
 
 
 async def _async_get_turn(call: ServiceCall) -> ServiceResponse:
-    """Return a turn with its requests, and with its text if the caller may read it.
-
-    The person who spoke may read the text of a turn in working memory at any record level.
-    """
+    """Return a turn, with its text if the caller may read it: in working memory, always if they have spoken."""
     rights, wanted = await async_get_permissions(call), call.data["turn_id"]
     recent = next((each for each in _list_readable(call.hass, rights) if each.record["turn_id"] == wanted), None)
     turn = await _async_read_turn(call.hass, wanted, recent)
@@ -170,7 +166,6 @@ def _add_cost(turn: TurnRecord, recent: RecentTurn) -> TurnRecord:
 
 
 async def _async_read_turn(hass: HomeAssistant, turn_id: str, recent: RecentTurn | None) -> TurnRecord | None:
-    """Return a turn from working memory if it is there, or else from the store."""
     if recent is not None:
         return _add_cost(await hass.async_add_executor_job(recent.complete), recent)
     async with open_usable_store(hass) as memory:
@@ -188,7 +183,6 @@ def _list_planned_tokens(turn: TurnRecord, recent: RecentTurn | None) -> Sequenc
 
 
 def _format_context(recent: RecentTurn) -> JsonObjectType:
-    """Return the speaker of a turn, and the additions to its requests."""
     speaker, added = recent.speaker, recent.context
     return {
         "speaker": speaker.name,

@@ -90,7 +90,6 @@ class Learner:
             self._next_check_at = time.monotonic() + max(wait, _CHECK_SECONDS)
 
     async def _async_read_next(self, model: Model) -> bool:
-        """Read the conversation that ended first. Return whether there was one. Raises `MemoryUnavailable`."""
         agent, store, began = self.agent, async_get_store(self.agent.hass), time.time()
         if store is None:
             return False

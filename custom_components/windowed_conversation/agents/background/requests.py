@@ -1,4 +1,4 @@
-"""Requests outside of turns: summaries, compactions, search words, AI tasks, and the provider's token count."""
+"""Requests outside of turns: summaries, compactions, search words, and the provider's token count."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
@@ -29,7 +29,16 @@ from ...turn.errors import EmptyAnswer, InvalidData, NoSummary, TokenCountUnsupp
 from ...turn.limits import TurnLimits
 from ...turn.model import Question
 from ...turn.speech.speech_filter import SpeechFilter
-from ...window import MESSAGE_FRAME, Exchange, Message, NativeData, SummaryInput, TextCounter, TokenCounter, is_summary
+from ...window import (
+    MESSAGE_FRAME,
+    Exchange,
+    Message,
+    NativeData,
+    SummaryInput,
+    TextCounter,
+    TokenCounter,
+    is_summary,
+)
 
 # English prose has about three words for each four tokens.
 _WORDS_PER_TOKEN = 0.75

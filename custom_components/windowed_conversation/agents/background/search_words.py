@@ -80,7 +80,6 @@ def schedule_search_words(agent: Agent, turn: ConversationTurn) -> None:
 
 @callback
 def _request_when_idle(agent: Agent, model: Model, store: AgentStore, _now: datetime | None = None) -> None:
-    """Request the missing search words once the agent is idle, if it is still set up then."""
     seconds = _backlogs[agent].idle_at - time.monotonic()
     if seconds > 0:
         work = partial(_request_when_idle, agent, model, store)
@@ -91,7 +90,6 @@ def _request_when_idle(agent: Agent, model: Model, store: AgentStore, _now: date
 
 
 async def _async_request_for_people(agent: Agent, model: Model, store: AgentStore) -> None:
-    """Request the missing search words for the people who have talked to the agent, one request at a time."""
     backlog = _backlogs[agent]
     try:
         while backlog.people and not model.pause.remaining_seconds:

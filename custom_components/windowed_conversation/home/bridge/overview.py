@@ -1,6 +1,6 @@
 """Home Assistant's list of the exposed entities in a prompt, replaced by the compact overview of `core.overview`.
 
-It is replaced only where it is found whole: it is made again with Home Assistant's own functions and compared.
+The list is replaced only if the prompt contains all of it: a copy is made with Home Assistant's own functions.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -40,7 +40,7 @@ _REGISTRY_EVENTS = (
 _CORE_HEADING = "Static Context: An overview of the areas and the devices in this smart home:\n"
 # The beginnings of the lines in Home Assistant's list.
 _CORE_LINE_STARTS = ("- ", "  ")
-# Home Assistant joins the names of an entity or an area with this, which they may contain themselves.
+# Home Assistant joins the names of an entity with this, which they may contain themselves.
 _CORE_SEPARATOR = ", "
 # Tools that find the entities whose names do not fit, the preferred one first.
 _LOOKUP_TOOL_NAMES = (GetStatesTool.name.rpartition("__")[2], "GetLiveContext")
@@ -114,7 +114,7 @@ class HomeOverview:
         return f"{prompt[:start]}{self._get_text(limit, tool)}\n{prompt[end:]}"
 
     def _find_core_list(self, prompt: str) -> int:
-        """Return the index of Home Assistant's list in a prompt, or -1 without one, or if the list there is longer."""
+        """Return the index of Home Assistant's list in a prompt, or -1 if it has none or a longer one."""
         start = prompt.find(self._core_list) if self._core_list else -1
         line_before = prompt[:start].rpartition("\n")[0].rpartition("\n")[2]
         is_longer = line_before.startswith(_CORE_LINE_STARTS) or prompt.startswith(

@@ -144,7 +144,7 @@ class HomeStates:
 
     @callback
     def _refresh_entities(self, now: datetime | None = None) -> None:
-        """Read all entities again if they are outdated. `now` is set if a timer is the caller."""
+        """Read all entities again if they are outdated. `now` is set only by the timer."""
         if now is not None:
             self._cancel_timer = None
         if not self._is_outdated or not self._unsubscribe_callbacks:

@@ -18,7 +18,7 @@ from ..core.home import SearchResult, build_entity_listing, search_entities
 from ..core.state_text import Change, EntityState, Period, SpanProblem, history_text, period_of, state_text
 from .states import HomeStates, async_get_home_states
 
-# The most tokens of states in one result. Also the most areas, domains or names in one call.
+# The most tokens of states in one result, and the most areas, domains or names in one call.
 MAX_LISTING_TOKENS = 600
 _MAX_FILTER_VALUES = 20
 # The most states that are read from the recorder for one result.

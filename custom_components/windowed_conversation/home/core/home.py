@@ -15,7 +15,7 @@ from ...memory.core import Words, clean_text
 from ...turn.names import area_name, fold_name, format_name, iter_folded_words
 from .state_text import UNKNOWN_STATES, EntityState, StateCategory
 
-# The maximum number of words that are compared of a sentence, and of a name.
+# The maximum number of words that are compared in a sentence, and in a name.
 _MAX_SENTENCE_WORDS = 60
 _MAX_NAME_WORDS = 12
 # A word also names the things that it names without its ending: "lights" names "light". These are the minimum length of
@@ -28,7 +28,7 @@ type EntitiesByKey = Mapping[str, EntityState]
 # The maximum number of tokens that states may take in a live context.
 MAX_STATES_TOKENS = 200
 
-# With less room, states are no more than some numbers.
+# With less room, the text would have nothing but counts.
 MIN_STATES_TOKENS = 40
 
 # Appended to the instructions, so that a model does not look up states that the request already contains.
@@ -55,7 +55,8 @@ _SAFETY_KINDS = frozenset((
     "alarm control panel", "carbon monoxide", "door", "garage", "garage door", "gas", "gate", "lock", "moisture",
     "opening", "safety", "siren", "smoke", "tamper", "valve", "window",
 ))  # fmt: skip
-# The kinds that also are meant: to water the garden, a model needs the valve, not only the water meter.
+# Further kinds that a kind in a sentence may mean: to water the garden, a model needs the valve, not only the water
+# meter.
 _ACTING_KINDS_BY_KIND: Mapping[str, tuple[str, ...]] = {"door": ("lock",), "water": ("valve",)}
 
 # The domains of the entities that can be controlled.
@@ -173,10 +174,7 @@ NO_STATES_TEXT = StatesText()
 
 @dataclass(slots=True)
 class Home:
-    """The exposed entities by their keys, and the names of areas and kinds that sentences use for them.
-
-    `kind_names` is None until the names of kinds have been read.
-    """
+    """The exposed entities by their keys, and the names of areas and kinds that sentences use for them."""
 
     entities: dict[str, EntityState] = field(default_factory=dict)
     names_by_area: Mapping[str, Iterable[str]] = field(default_factory=dict)
@@ -212,9 +210,9 @@ class Home:
         )
 
     def may_claim_change(self, sentence: str, answer: str) -> bool:
-        """Return whether an answer may claim a change of what a sentence names: an entity, its kind or its area.
+        """Return whether an answer may claim a change of an entity that a sentence names by its name, kind or area.
 
-        An answer claims none if it has the current state of each entity that is named by its name: "it is already on".
+        An answer with the current state of each entity that is named by its name claims no change: "it is already on".
         """
         named = self.find_mentions(sentence)
         controllable = {key: each for key, each in self.entities.items() if each.domain in _CONTROLLABLE_DOMAINS}
@@ -324,7 +322,7 @@ def _fit_states_text(
 ) -> StatesText:
     """Return the text with as many of the entities as fit, or an empty text if not even one fits.
 
-    Without room for the counts by kind, it only says how many entities are not listed, and nothing of the rest.
+    Without room for counts by kind, the text only says how many entities are not listed.
     """
     total = Counter([(each.category, each.label) for each in entities.values()])
     ranked = list(islice(ranked, max(1, limit // _MIN_ENTITY_TOKENS)))
@@ -345,7 +343,7 @@ def _fit_states_text(
 
 
 def _find_listed_names(entities: EntitiesByKey, keys: Iterable[str]) -> dict[str, str]:
-    """Return the names to list by key; one that several entities of the area have is followed by the kind or domain."""
+    """Return the names to list by key. The kind or domain follows a name that several entities of an area share."""
     by_name = Counter([(each.area, each.name) for each in entities.values()])
     by_kind = Counter([(each.area, each.name, each.kind) for each in entities.values()])
     names: dict[str, str] = {}

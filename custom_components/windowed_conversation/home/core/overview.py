@@ -2,8 +2,8 @@
 
     Kitchen (Ground floor): light: Kitchen ceiling light, Worktop strip; climate: Kitchen radiator; switch: Oven/cooker
 
-A name that contains a separator is quoted as in JSON. If a model has little room, domains of which people name few
-entities have numbers instead of names, or all areas have.
+A name that contains a separator is quoted as in JSON. If there is little room, domains whose entities people rarely
+name get numbers instead of names, then all domains, then whole areas.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ from ...turn.context import PREFIX_START, replace_prefixes
 _HEADING = "Devices by area and domain, name/alias"
 _NUMBERS_HEADING = "{heading}; a number is how many there are, {tool} finds their names"
 _NO_AREA = "no area"
-# A number would look like the number of entities without a name.
+# A name that is a number would look like a number of entities.
 _SEPARATOR_PATTERN = re.compile(r'[,;:/"\\]|^\s|\s$|^\d+$|^$')
 # The name of an area is followed by its floor in brackets.
 _PLACE_SEPARATOR_PATTERN = re.compile(rf"[,;:/()\"\\]|^\s|\s$|^{_NO_AREA}$|^$", re.IGNORECASE)
@@ -37,7 +37,7 @@ _RANK_BY_DOMAIN = {
 
 
 class Place(NamedTuple):
-    """An area with its names, the first of which is not an alias, and its floor; without names, it is no area."""
+    """An area: its names, the first of which is not an alias, and its floor. Without names, it stands for no area."""
 
     names: tuple[str, ...] = ()
     floor: str = ""
@@ -68,7 +68,7 @@ class Overview:
     def build_text(self, limit: int | None, tool: str, count: TokenCountFunction) -> str:
         """Return the overview, with as many names as fit in `limit` tokens, or all of them if that is None.
 
-        `tool` finds the entities whose names do not fit. If it is empty, the overview has all names, too.
+        `tool` finds the entities whose names do not fit. If it is empty, the limit does not apply.
         """
         names = self._sort_names()
         text = _format_overview(names, {domain for by_domain in names.values() for domain in by_domain}, _HEADING)

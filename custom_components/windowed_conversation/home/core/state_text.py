@@ -14,7 +14,6 @@ from ...turn.names import format_name
 
 UNKNOWN_STATES = frozenset({"unavailable", "unknown"})
 
-# Characters that separate states in a text, in addition to those that separate or close parts of the prefix.
 _MAX_TITLE_CHARS = 40
 _LOW_BATTERY_PERCENT = 20
 _LOW_BATTERY_PATTERN = re.compile(r" battery \d+%$")
@@ -75,7 +74,7 @@ _TARGET_ATTRIBUTES_BY_DOMAIN = {
     "humidifier": ("current_humidity", "humidity", "%"),
     "water_heater": ("current_temperature", "temperature", ""),
 }
-# The attributes with the action of a device, which its state does not say: a radiator that may heat is also idle.
+# The attribute with the action of a device, which its state does not show: a radiator set to heat may be idle.
 _ACTION_ATTRIBUTE_BY_DOMAIN = {"climate": "hvac_action", "humidifier": "action"}
 
 MAX_CHANGES = 24
@@ -89,7 +88,7 @@ _MAX_TIME_CHARS = 40
 
 
 class StateCategory(StrEnum):
-    """The standing of an entity: usual, unusual, or without a usual state."""
+    """The category of a state: usual, unusual, or without a usual state to compare it with."""
 
     USUAL = "usual"
     UNUSUAL = "unusual"
@@ -137,7 +136,7 @@ def entity_kind(domain: str, device_class: object) -> str:
 
 
 def classify_state(domain: str, device_class: object, state: str, text: str) -> StateCategory:
-    """Return the standing of a state: whether it is usual for such an entity. `text` is the text of the state."""
+    """Return the category of a state of such an entity. `text` is the text of the state."""
     is_alarm = (domain, state) == ("alarm_control_panel", "triggered")
     if state in UNKNOWN_STATES or _LOW_BATTERY_PATTERN.search(text) or is_alarm:
         is_stateless = state == "unknown" and domain in _STATELESS_DOMAINS

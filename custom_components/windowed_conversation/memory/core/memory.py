@@ -157,7 +157,10 @@ class Memory:
         until: float | None = None,
         private: bool = True,
     ) -> list[RecallHit]:
-        """Return the memories that match a query and that its person may see, best first. See `RecallQuery`."""
+        """Return the memories that match a query, best first, or without one the newest. See `RecallQuery`.
+
+        These are memories that the person may see. `ids` limit those without a query.
+        """
         times = -math.inf if since is None else since, math.inf if until is None else until
         with self.database.read_transaction() as connection:
             question = self._read_splitter.search_terms(query[:_MAX_QUERY_CHARS], speaker)
@@ -309,7 +312,7 @@ class Memory:
     def forget_expired(self, before: Mapping[str, float], others: float) -> LostRows:
         """Forget turns that ended before their agent's time in `before`; `others` is the time for all other agents.
 
-        Deleted rows that could not be erased before are erased as well, also those of other rooms.
+        Their summaries stay. Deleted rows that could not be erased before are erased as well, also of other rooms.
         """
         with self._change_facts() as connection:
             expired = select_expired_rows(connection, before, others)
@@ -378,7 +381,7 @@ class Memory:
             return False
 
     def statistics(self) -> MemoryStatistics:
-        """Return statistics of the stored memories."""
+        """Return the numbers of memories, and of bytes on disk."""
         with self.database.read_transaction() as connection:
             return MemoryStatistics(
                 facts=_count_rows(connection, "fact WHERE replaced_by IS NULL"),

@@ -231,7 +231,7 @@ def insert_record(
 
 
 def build_row(record: FactStatement | PastTurn | PastSummary) -> tuple[MemoryKind, dict[str, Any]]:
-    """Return the table of a record and its column values, cut to their limits. Raises `ValueError` without a text."""
+    """Return the table of a record and its column values, cut to their limits. Raises `ValueError` for a bad one."""
     match record:
         case FactStatement():
             text = clean_fact(record.text)

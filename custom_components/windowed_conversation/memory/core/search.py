@@ -1,8 +1,7 @@
 """Finds the memories that a person may see: by query, best match first, or without a query, newest first.
 
 A search uses BM25 over the stems from `words`, and matches in neighboring turns add to the score of a turn. Memories
-that a person may not see are excluded within the SQL query, before scores are passed on to neighbors. What nobody asked
-memory for must also be relevant: have a share of the weight of the question's words.
+that a person may not see are excluded within the SQL query, before scores are passed on to neighbors.
 """
 
 from collections import Counter
@@ -190,6 +189,7 @@ class _TermCounts(dict[MemoryKind, dict[str, int]]):
 def _search(
     connection: sqlite3.Connection, kinds: tuple[MemoryKind, ...], query: RecallQuery, counts: _TermCounts
 ) -> list[RecallHit]:
+    """Return the matches of these kinds, best first. Matches with equal scores are in the order of `KINDS`."""
     found = [recalled for kind in KINDS if kind in kinds for recalled in _matches(connection, kind, query, counts)]
     return sorted(found, key=attrgetter("score"), reverse=True)[: max(0, query.limit)]
 

@@ -20,8 +20,8 @@ from types import ModuleType
 from typing import NamedTuple
 import unicodedata
 
-# Stop words, first-person words and endings of all languages, because comparing them tells the language of a question.
-# They are read at import, which Home Assistant does outside the event loop.
+# Stop words, first-person words, and the stemmer or the endings of each language. All are needed, because comparing the
+# words tells the language of a question. They are read at import, which Home Assistant does outside the event loop.
 _STOP_WORDS = json.loads(Path(__file__).with_name("stop_words.json").read_text(encoding="utf-8"))
 
 _SPLITTING_VERSION = 1

@@ -58,8 +58,8 @@ def find_statement(quote: str, said: str, language: str) -> str | None:
 def choose_fact_text(text: str, statement: str, speaker: Speaker) -> str | None:
     """Return the text to store for a statement, or None if the model's text says something else.
 
-    It is the model's text if nearly all of its words are the user's, it leaves out little, and it negates as much.
-    Otherwise, it is the statement itself.
+    It is the model's text if nearly all of its words are the user's, it leaves out little, and it has as many negations
+    and conditions. Otherwise, it is the statement itself.
     """
     words, name = speaker.build_words(), speaker.name
     if not is_supported_by(text, statement, name, words):

@@ -296,8 +296,7 @@ def forget_fact(
 ) -> MemoryReply:
     """Forget the single fact that matches, or else the turns with the text. If several match, only list them.
 
-    `is_meant` returns whether the speaker certainly means a fact, by its id, or past turns, for None. Otherwise they
-    are asked.
+    `is_meant` returns whether the speaker certainly means a fact, or past turns, for None. Otherwise they are asked.
     """
     meant = find_matching_facts(memory, speaker, query)
     if len({clean_text(fact.text) for fact in meant}) > 1:

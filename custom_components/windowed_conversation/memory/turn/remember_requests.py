@@ -105,7 +105,7 @@ class MemoryReply:
     unnamed_count: int = 0
     # The numbers of facts and turns that a question is about.
     counts: tuple[int, int] = (0, 0)
-    # The ids of the named facts.
+    # The ids of the named facts, also of one that was remembered.
     named_fact_ids: tuple[int, ...] = field(default=(), compare=False)
     # The id of the fact that was remembered.
     stored_fact_id: int | None = field(default=None, compare=False)
@@ -234,7 +234,7 @@ def _assign_to(fact: StatedFact, owner: str | None) -> StatedFact:
 def correct_fact(
     memory: Memory, speaker: Speaker, text: str, *, is_sure: bool, named: tuple[int, ...] = ()
 ) -> MemoryReply | None:
-    """Remember a fact and replace the one that it corrects; facts in `named` are preferred.
+    """Remember a fact and replace the one that it corrects, which was likely in `named`, the facts of the last answer.
 
     Return None if no such fact is known and `is_sure` is false, because the speaker may have corrected something else.
     """
@@ -251,6 +251,7 @@ def _find_corrected_fact(
     memory: Memory, speaker: Speaker, text: str, owner: str | None, named: tuple[int, ...]
 ) -> RecallHit | None:
     words, found = speaker.build_words(), _search_facts(memory, speaker, text, owner)
+    # the facts that were named just now are preferred
     for candidates in ([each for each in found if each.id in named], found):
         if update := find_update(clean_fact(text), candidates, speaker.language, words):
             return update.fact

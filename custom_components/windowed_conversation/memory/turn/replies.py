@@ -1,4 +1,4 @@
-"""Replies to a question of memory in more words than yes or no: "yes, delete it all", "oh no, leave it"."""
+"""Replies to questions: yes and no, also in more words for memory's questions, and decisions about suggestions."""
 
 from enum import StrEnum
 from functools import cache
@@ -55,7 +55,7 @@ def _split_parts(text: str, language: str, answer: str) -> list[_Part]:
 def _compile_phrases(language: str, answer: str) -> tuple[re.Pattern[str], dict[str, _Part]]:
     """Return the pattern of a phrase or, where there is none, of a word, and the part that each phrase is.
 
-    The longest phrase is found first.
+    The longest phrase is found first. A reply that may continue may also begin with an opener.
     """
     data, edge = load_language(language).get("memory", {}), get_word_boundary(language)
     continuations = [*data.get("yes_continues", "").split(), *(data.get("no_continues", "").split() * (answer == "no"))]

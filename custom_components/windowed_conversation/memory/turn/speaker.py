@@ -133,8 +133,8 @@ def is_spoken_question(text: str, language: str, introduction_words: int = _MAX_
 def is_order(text: str, language: str) -> bool:
     """Return whether a text may order something to be done now.
 
-    A question, a request to be told something ("please tell me the state of the lights"), and what is negated or has a
-    condition ("turn it off at sunset") do not.
+    A question, a request to be told something ("please tell me the state of the lights"), and an order that is negated
+    or has a condition ("turn it off at sunset") do not.
     """
     if is_question(text) or is_spoken_question(text, language):
         return False

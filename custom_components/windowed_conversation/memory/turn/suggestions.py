@@ -11,17 +11,7 @@ import re
 from typing import Any, NamedTuple
 
 from ...turn.routing import is_question
-from ..core import (
-    MAX_QUOTE_CHARS,
-    Fact,
-    FactStatement,
-    Memory,
-    MemoryFull,
-    PastTurn,
-    RecallHit,
-    Summary,
-    join_lines,
-)
+from ..core import MAX_QUOTE_CHARS, Fact, FactStatement, Memory, MemoryFull, PastTurn, RecallHit, Summary, join_lines
 from .evidence import SENTENCE_PATTERN, find_statement
 from .remember_requests import MemoryReply, ReplyKey, find_corrected_fact
 from .speaker import Speaker, get_word_boundary, is_supported_by
@@ -99,8 +89,9 @@ def _find_subject(subject: str, clause: str, before: Sequence[str], language: st
 def store_reading(memory: Memory, speaker: Speaker, turns: Mapping[int, PastTurn], data: Mapping[str, Any]) -> None:
     """Store the proved part of the data that a model returned for the turns of a person in an ended conversation.
 
-    At least half of the words of a summary must have been said in the conversation. An unknown speaker leaves nothing
-    else, because nobody could decide about it.
+    Its "facts" have to be a list of objects, see `_prove`, of which those that "last" are suggestions. At least half of
+    the words of a summary must have been said in the conversation. An unknown speaker leaves nothing else, because
+    nobody could decide about it.
     """
     last = [*turns.values()][-1]
     try:

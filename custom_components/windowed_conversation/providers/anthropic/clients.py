@@ -44,9 +44,8 @@ def supports_client(http_client: object) -> bool:
 def create_anthropic_messages(url: str | None, api_key: str | None, http_client: Any) -> MessagesProvider:
     """Return a provider for Anthropic, or for the compatible server at `url`. Opens no connection.
 
-    `http_client` must be a client that `supports_client` approves, otherwise `TypeError` is raised; the caller keeps
-    ownership. Raises `BadRequest` for an invalid URL. Each request is tried once: during retries, the user would hear
-    nothing.
+    `http_client` must be a client that `supports_client` approves; the caller keeps ownership. Raises `BadRequest` for
+    an invalid URL. Each request is tried once: during retries, the user would hear nothing.
     """
     if not supports_client(http_client):
         kind = type(http_client)
@@ -80,7 +79,7 @@ class MessagesProvider:
     async def _stream(
         self, request: Request, body: dict[str, Any], decoder: MessageDecoder, on_bytes: OnBytesCallback
     ) -> AsyncGenerator[Event]:
-        """Yield the events of an answer. An answer that the server pauses is sent back and goes on."""
+        """Yield the events of an answer. A paused answer is sent back, and the server continues it."""
         messages = body["messages"]
         while True:
             answer = stream_events(self._open_stream({**body}), decoder, convert_errors(request), on_bytes)

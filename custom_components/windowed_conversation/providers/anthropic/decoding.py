@@ -60,7 +60,7 @@ if find_spec(_ERROR_DETAILS_MODULE):
     import_module(_ERROR_DETAILS_MODULE)
 
 _PAUSE_REASON = "pause_turn"
-# The server pauses a long answer with searches. Sent back, the answer goes on. More pauses are an error.
+# The server pauses a long answer with searches, and continues it once it is sent back. More pauses are an error.
 _MAX_PAUSES = 5
 
 # Stop reasons of incomplete answers.
@@ -117,7 +117,7 @@ class _OpenBlock:
     arguments: CallArguments | None = None
 
     def iter_native_blocks(self) -> Iterator[Block]:
-        """Yield the block exactly as it must be sent back. A call, or a text that is not kept, is only its position."""
+        """Yield the block as it must be sent back. A call or a text that is not kept only marks its position."""
         match self.type:
             case "thinking" if any(self.signature_fragments):
                 yield {
@@ -197,12 +197,12 @@ class MessageDecoder(Decoder):
 
     @property
     def is_paused(self) -> bool:
-        """Whether the server has paused the answer, which goes on if it is sent back."""
+        """Whether the server has paused the answer, and can continue it."""
         can_resume = self._pauses < _MAX_PAUSES and self._searches.can_send_back and not self._calls.count
         return self.is_complete and self._native_reason == _PAUSE_REASON and can_resume
 
     def resume(self) -> list[Block]:
-        """Prepare for the rest of a paused answer, which is another message. Return the blocks to send back."""
+        """Prepare for the rest of a paused answer, which arrives as a new message. Return the blocks to send back."""
         self._pauses += 1
         self.is_complete, self._native_reason = False, ""
         self._paused_usage, self._paused_blocks = self._usage or Usage(), [*self._native_blocks]
@@ -211,7 +211,7 @@ class MessageDecoder(Decoder):
         return self._paused_blocks
 
     def on_end(self) -> Iterator[Event]:
-        """Yield the last events of the answer, see `Decoder.on_end`, or none if it goes on."""
+        """Yield the last events of the answer, see `Decoder.on_end`, or none if it is paused."""
         if not self.is_paused:
             yield from super().on_end()
 

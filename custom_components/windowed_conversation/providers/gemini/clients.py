@@ -1,4 +1,4 @@
-"""The provider for Gemini and its client: server, key, and Google's SDK, which is imported on first use."""
+"""The provider for Gemini. Its requests need none of Google's packages, see docs/decisions/plain-json.md."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
@@ -27,10 +27,9 @@ if TYPE_CHECKING:
 _LIST_TIMEOUT = 10.0
 _GOOGLE_URL = "https://generativelanguage.googleapis.com/"
 
-# The newest SDK would request "v1", the oldest "v1beta", and both would use a version set in an environment variable.
 _API_VERSION = "v1beta"
 
-# Given an empty key, the SDK would look for one in the environment; a server at home needs no key.
+# A server at home needs no key.
 _DUMMY_KEY = "none"
 
 _SDK_MODULE = f"{__package__}.sdk"
@@ -57,7 +56,7 @@ class GeminiProvider:
     ) -> None:
         """Create the provider. Reads no file and opens no connection.
 
-        `http_client` is an httpx or an httpx2 client, which the caller keeps. `ssl_context` is for the SDK.
+        `http_client` is an httpx or httpx2 client. The caller keeps ownership of it.
         """
         address, key, self._http_client = url or _GOOGLE_URL, api_key or _DUMMY_KEY, bounded_client(http_client)
         self._url = f"{address.rstrip('/')}/{_API_VERSION}"
@@ -118,8 +117,8 @@ class GeminiProvider:
 
     async def count_tokens(self, request: Request) -> int:
         """Return the number of input tokens of a request, as counted by the server. Raises `ProviderError`."""
-        # The SDK refuses a system instruction and tools for this API. The API accepts them in a nested request, but
-        # then refuses contents beside it: https://ai.google.dev/api/tokens#request-body
+        # The API accepts a system instruction and tools in a nested request only, and then no contents beside it:
+        # https://ai.google.dev/api/tokens#request-body
         inner = {"model": _model_path(request.model), **encode_prompt(request)}
         body = {"contents": [], "generateContentRequest": inner}
         sdk = await self._get_sdk()

@@ -1,4 +1,4 @@
-"""Decode Gemini's answers, and map the errors of Google's servers and SDK to `ProviderError`s.
+"""Decode Gemini's answers, and map the errors of Google's servers to `ProviderError`s.
 
 Errors are classified by status, canonical code and structured details, never by message text.
 """
@@ -70,7 +70,7 @@ _URL_SAFE_TO_STANDARD = str.maketrans("-_", "+/")
 
 
 class GoogleError(Exception):
-    """An error of a server, like `google.genai.errors.APIError`, but without the server's message in its text.
+    """An error of a server, without the server's message in its text.
 
     `status` is the HTTP status. `body` is the server's JSON, or any other value if Google did not send the response.
     """

@@ -160,7 +160,7 @@ class ChatCompletionsProvider(_OpenAIProvider):
         self._unneeded_forms: set[tuple[str, _RequestForm]] = set()
 
     async def fetch_context_tokens(self, model: str, server: str) -> int | None:
-        """Request the context size of the loaded model from the server, see `SupportsContextSize`."""
+        """Request the context size of the loaded model from the server, see `Provider`."""
         base = str(self._client.base_url).rstrip("/").removesuffix("/v1")
         for path in _SIZE_PATHS_BY_FINGERPRINT.get(server.partition(" ")[0], _OTHER_SIZE_PATHS):
             try:
@@ -174,7 +174,7 @@ class ChatCompletionsProvider(_OpenAIProvider):
         return None
 
     async def fetch_reads_images(self, model: str) -> bool | None:
-        """Return whether the model reads pictures, or None if the server does not say, see `SupportsContextSize`."""
+        """Return whether the model reads pictures, or None if the server does not say, see `Provider`."""
         base = str(self._client.base_url).rstrip("/").removesuffix("/v1")
         # a gateway may not expect the requests for the paths of servers at home
         at_home = self._client.api_key == _PLACEHOLDER_KEY
@@ -270,7 +270,7 @@ class ResponsesProvider(_OpenAIProvider):
         return require_count(get_member(answer, "input_tokens"))
 
     async def compact(self, request: Request) -> Compacted | None:
-        """Return the compaction of a request's messages, or None if the server has refused to compact before."""
+        """Return the compaction of a request's messages, or None if the server does not support it, see `Provider`."""
         if not self._can_compact:
             return None
         try:
@@ -299,7 +299,7 @@ class ResponsesProvider(_OpenAIProvider):
         return await post_json(self._client, "/responses/compact", body, headers=self._headers)
 
     async def _send_readable[T](self, send: Callable[[Request], Awaitable[T]], request: Request) -> T:
-        """Send a request without unreadable residue; if the server refuses the remaining residue, without that, too."""
+        """Send a request without known unreadable residue. If the server refuses the rest, send it without any."""
         request = self._remove_unreadable(request)
         try:
             return await send(request)

@@ -40,7 +40,7 @@ _CODES_BY_ERROR: dict[type[errors.ProviderError], str] = {
 
 _ERROR_BY_CODE = {code: kind for kind, codes in _CODES_BY_ERROR.items() for code in codes.split()}
 
-# Answers cost half, may be slower, and are refused while there is no room:
+# Answers at this tier cost half, may be slower, and are refused while there is no room:
 # https://platform.openai.com/docs/guides/flex-processing
 _FLEXIBLE_TIER = "flex"
 
@@ -64,7 +64,7 @@ def get_file_name(attachment: Attachment) -> str:
 
 
 def encode_effort(request: Request) -> str | None:
-    """Return the accepted effort that is closest to the requested one, or None if the model accepts none."""
+    """Return the effort to send, see `find_accepted_effort`, or None if the model has no such parameter."""
     taken = find_accepted_effort(request.profile, request.settings.effort)
     return taken.value if taken and request.profile.reasoning is ReasoningStyle.EFFORT else None
 
@@ -96,12 +96,12 @@ def is_flexible_tier(tier: object) -> bool:
 
 
 def encode_verbosity(request: Request) -> dict[str, str]:
-    """Return the parameter that asks for a short answer, or an empty dict if it is not spoken or the model has none."""
+    """Return the parameter for a short spoken answer; empty if nobody hears the answer or the model has none."""
     return {"verbosity": "low"} if request.is_spoken and request.profile.verbosity else {}
 
 
 def is_tier_refusal(err: openai.APIStatusError) -> bool:
-    """Return whether a server refused a request because of its tier: there is no room, or the model has none."""
+    """Return whether a server refused a request because of its tier: no capacity, or no such tier for the model."""
     if err.status_code == HTTPStatus.BAD_REQUEST:
         return err.param == "service_tier"
     no_room = (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.REQUEST_TIMEOUT)

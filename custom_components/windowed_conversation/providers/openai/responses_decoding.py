@@ -85,7 +85,7 @@ class ResponseDecoder(Decoder):
 
     def _on_added(self, event: Any) -> Sequence[Event]:
         if event["type"] == "response.output_text.annotation.added":
-            # An annotation without a URL is of a file.
+            # An annotation without a URL cites a file.
             self._searches.add_source(*(get_member(event.get("annotation"), name) for name in ("url", "title")))
             return ()
         item = event["item"]
@@ -103,7 +103,7 @@ class ResponseDecoder(Decoder):
         return deltas
 
     def _on_item_done(self, item: Any, at: int) -> Sequence[Event]:
-        # Of an item that cannot be sent back, only the type is kept: the reasoning before it cannot be sent without it.
+        # An item that cannot be sent back keeps only its type, so that the reasoning before it is not sent either.
         kind = as_text(item.get("type"))
         self._items[at] = {"type": kind}
         if kind == "web_search_call":

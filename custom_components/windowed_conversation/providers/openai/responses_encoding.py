@@ -32,7 +32,7 @@ _MAX_CALL_ID_CHARS = 64
 
 
 def encode_compaction(prompt: Mapping[str, Any], caching: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters of a request for a compaction. Tools are not offered, because it is not an answer."""
+    """Return the parameters of a request for a compaction. It offers no tools, because it asks for no answer."""
     given = {**prompt, **caching}
     return {name: given[name] for name in ("model", "instructions", "input", "prompt_cache_key") if name in given}
 

@@ -62,7 +62,7 @@ type TimeFormatter = Callable[[str, datetime], Coroutine[Any, Any, str]]
 class ReminderList:
     """All reminders of the household, and their delivery while any account is loaded.
 
-    `reminders` are in the order in which they were set.
+    `reminders` are in the order in which they were set. `get_store` returns None if no account is set up.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class ReminderList:
         self._write_lock = asyncio.Lock()
 
     async def async_acquire(self, is_in_use: Callable[[str], bool]) -> CALLBACK_TYPE:
-        """Read the reminders and schedule the next one, until the last user calls the returned function.
+        """Read the reminders and deliver them once Home Assistant has started, until the returned function is called.
 
         `is_in_use` returns whether a turn uses a satellite.
         """

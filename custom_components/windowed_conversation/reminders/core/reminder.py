@@ -1,4 +1,4 @@
-"""A reminder: its text, the time or the place at which it is due, and the person that it is for."""
+"""A reminder: its text, the time or the place at which it is due, the person that it is for, and its table."""
 
 from dataclasses import asdict, dataclass, replace
 from datetime import date, datetime, time, tzinfo
@@ -19,7 +19,7 @@ _MAX_PLACE_AGE = 30 * 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class Presence:
-    """A condition on a person: they come home, or they leave."""
+    """A condition on a person: they arrive in a zone, or they leave it."""
 
     # The entity id of the person.
     person: str

@@ -47,7 +47,7 @@ class NamedTime:
     weekday: int | None = None
     # Whether a weekday that is today's is the one in a week.
     is_next: bool = False
-    # The month and the day.
+    # The month, or 0 for any, and the day.
     day: tuple[int, int] | None = None
     clock: Clock | None = None
     # "am", "pm" or "night".
@@ -57,7 +57,7 @@ class NamedTime:
     recurrence: Recurrence | None = None
     # The month and the day on which the recurrence ends.
     until: tuple[int, int] | None = None
-    # The name of the person who comes home or leaves, empty for the speaker.
+    # The name of the person who arrives or leaves, empty for the speaker.
     who: str | None = None
     is_arrival: bool = False
 
@@ -75,7 +75,7 @@ class TimeQuestion(NamedTuple):
 
 
 class DueTime(NamedTuple):
-    """A time at which a reminder is due. See `Reminder`."""
+    """A time at which a reminder is due, with the names of its fields in `Reminder`."""
 
     at: datetime | None = None
     instant: float | None = None

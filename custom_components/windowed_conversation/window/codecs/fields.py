@@ -1,4 +1,4 @@
-"""Reading and validation of fields in untrusted data, with limits on their size, and the errors for invalid data."""
+"""Checks of untrusted data: its size, its characters, and the fields of each JSON object."""
 
 from collections.abc import Iterator, Mapping
 import json

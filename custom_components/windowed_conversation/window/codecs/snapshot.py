@@ -316,10 +316,7 @@ def _load_stats(state: str) -> WindowStats:
 
 
 def _load_exchange_row(number: int, text: str) -> Iterator[Exchange]:
-    """Yield the exchange of a row, or nothing if the row is not valid.
-
-    The fields are not checked like imported data, which would take four times as long. A checksum detects damage.
-    """
+    """Yield the exchange of a row, or nothing if the row is not valid."""
     try:
         fields = json.loads(text)
         messages = tuple(map(_load_row_message, fields["messages"]))
