@@ -159,7 +159,8 @@ class TurnRunner:
                 chat_log.async_add_assistant_content_without_tools(content)
         agent = async_find_agent(self._hass, contender.agent_id) if contender.agent_id else None
         if agent is not None:
-            async with agent.windows.begin_turn(conversation_id) as window:
+            with agent.windows.reserve(conversation_id) as place:
+                window = await place.enter()
                 for question, answer in said:
                     window.add_exchange((Message.user(question), Message.assistant(answer)), tags={"route:model"})
         return conversation_id

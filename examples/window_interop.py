@@ -4,7 +4,7 @@ For programs that use the window without Home Assistant. It imports neither of t
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
+from contextlib import contextmanager
 import json
 import time
 from typing import Any
@@ -17,13 +17,11 @@ from window import (
     Role,
     Snapshot,
     TokenCounter,
-    ToolCall,
     Window,
     WindowPolicy,
 )
-from window.codecs.fields import CharAllowance, Fields, MalformedData, decode_json
-from window.codecs.snapshot import build_exchange, dump_metadata, load_eviction_counts, load_metadata, load_tags
-from window.messages import NO_TAGS
+from window.codecs.fields import CodecError, check_data, is_text_list
+from window.codecs.snapshot import METADATA_FIELDS, build_exchange, dump_message, load_eviction_counts, load_message
 from window.tool_results import prepare_message
 
 # OpenAI's newer models use the name `developer` for the system role.
@@ -36,30 +34,16 @@ _ROLES = {role.value: role for role in Role} | {"human": Role.USER, "ai": Role.A
 _MESSAGE_ATTRIBUTES = ("type", "id", "content", "tool_calls", "tool_call_id", "name", "additional_kwargs")
 
 
-class _ForeignFields(Fields):
-    """The fields of an object of another project, whose values may have other types than ours."""
+type _Fields = Mapping[str, Any]
 
-    def get_raw(self, name: str) -> object:
-        """Return the unchecked value of a field, or None if the field is missing."""
-        return self._values.get(name)
 
-    def read_mapping(self, name: str) -> Mapping[str, Any]:
-        """Return a copy of a nested object of JSON values. Numbers that JSON does not define become None."""
-        value = self._values.get(name)
-        if not isinstance(value, Mapping):
-            raise self.build_error(name, "is no object")
-        try:
-            text = self._check_encodable(name, json.dumps(dict(value), ensure_ascii=False))
-            self._allowance.spend(len(text))
-            copy: dict[str, Any] = decode_json(text)
-        except (TypeError, ValueError, RecursionError) as err:
-            raise self.build_error(name, "is no JSON") from err
-        return copy
-
-    def children_of(self, name: str, convert: Callable[[object], object]) -> Iterator[_ForeignFields]:
-        """Yield the fields of each value in a list, which `convert` makes an object."""
-        converted = {name: [convert(value) for value in self._read_list(name)]}
-        yield from _ForeignFields(converted, self.path, self._allowance).children(name)
+@contextmanager
+def _raise_codec_errors() -> Iterator[None]:
+    """Raise the errors of reading a value of another type than expected as `CodecError`."""
+    try:
+        yield
+    except (AttributeError, LookupError, TypeError, ValueError, RecursionError) as err:
+        raise CodecError(f"the data has another form: {type(err).__name__}") from err
 
 
 def to_chat_completions(messages: Iterable[Message]) -> list[dict[str, Any]]:
@@ -70,36 +54,32 @@ def to_chat_completions(messages: Iterable[Message]) -> list[dict[str, Any]]:
 def from_chat_completions(data: object) -> tuple[Message, ...]:
     """Return the messages from a Chat Completions list, not yet counted or tagged. Raises `CodecError`.
 
-    A tool result gets its tool's name from the call. Content must be a text or a list of texts; images and audio raise
-    `MalformedData`. Whether the messages form complete exchanges is checked later, by the window.
+    A tool result gets its tool's name from the call. Content must be a text or a list of texts, not images or audio.
+    Whether the messages form complete exchanges is checked later, by the window.
     """
+    check_data(data)
     if not isinstance(data, list):
-        raise MalformedData("the conversation is no list")
-    fields = _ForeignFields({"messages": data}, "conversation", CharAllowance())
+        raise CodecError("the conversation is no list")
     tools: dict[str, str] = {}
     messages = []
-    for each in fields.children("messages"):
-        message = _load_chat_message(each, tools)
+    for place, each in enumerate(data):
+        message = _load_chat_message(each, f"message {place}", tools)
         tools.update((call.id, call.name) for call in message.tool_calls)
         messages.append(message)
     return tuple(messages)
 
 
-def _load_content(fields: _ForeignFields) -> str:
+def _load_content(content: Any) -> str:
     """Return the text of a message, which is empty if the message has none."""
-    content = fields.get_raw("content")
     if content is None or isinstance(content, str):
-        return fields.read_optional_text("content") or ""
-    parts = fields.children_of(
-        "content", lambda part: {"type": "text", "text": part} if isinstance(part, str) else part
-    )
-    return "".join(map(_load_text_part, parts))
+        return content or ""
+    return "".join([part if isinstance(part, str) else _load_text_part(part) for part in content])
 
 
-def _load_text_part(fields: _ForeignFields) -> str:
-    if fields.read_text("type") != "text":
-        raise fields.build_error("type", "is no text")
-    text: str = fields.read_text("text")
+def _load_text_part(part: Mapping[str, Any]) -> str:
+    if part["type"] != "text":
+        raise CodecError("a part of the content is no text")
+    text: str = part["text"]
     return text
 
 
@@ -122,26 +102,26 @@ def _dump_chat_message(message: Message) -> dict[str, Any]:
     return form
 
 
-def _load_chat_message(fields: _ForeignFields, tools: dict[str, str]) -> Message:
-    role = _ROLE_BY_NAME.get(fields.read_text("role"))
-    if role is None:
-        raise fields.build_error("role", "is none")
-    tool_call_id = fields.read_optional_text("tool_call_id")
-    name = fields.read_optional_text("name")
-    return Message(
-        role=role,
-        content=_load_content(fields),
-        tool_calls=tuple(_load_chat_call(call) for call in fields.children("tool_calls")),
-        tool_call_id=tool_call_id,
-        name=name if tool_call_id is None else tools.get(tool_call_id, name),
-    )
+def _load_chat_message(data: Any, path: str, tools: Mapping[str, str]) -> Message:
+    with _raise_codec_errors():
+        fields = {
+            "role": _ROLE_BY_NAME[data["role"]],
+            "content": _load_content(data.get("content")),
+            "tool_calls": [_convert_chat_call(call) for call in data.get("tool_calls") or ()],
+            "tool_call_id": data.get("tool_call_id"),
+            "name": tools.get(data.get("tool_call_id"), data.get("name")),
+        }
+    return load_message(_without_empty_fields(fields), path)
 
 
-def _load_chat_call(fields: _ForeignFields) -> ToolCall:
-    function = fields.read_child("function")
+def _convert_chat_call(call: Mapping[str, Any]) -> dict[str, Any]:
+    function = call["function"]
     # Some servers send an empty text for a call without arguments.
-    arguments = function.read_json_object("arguments") if function.get_raw("arguments") else {}
-    return ToolCall(fields.read_text("id"), function.read_text("name"), arguments)
+    return {"id": call["id"], "name": function["name"], "arguments": function["arguments"] or "{}"}
+
+
+def _without_empty_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def to_langgraph_state(window: Window) -> dict[str, Any]:
@@ -184,50 +164,49 @@ def from_langgraph_state(
     has added are counted and tagged now. If the state has no key "window", `conversation_id` is required, and the
     eviction counts start at 0.
     """
-    fields = _ForeignFields(state, "state", CharAllowance())
-    if not fields.has("messages"):
-        raise fields.build_error("messages", "is missing")
-    beside = fields.read_child("window") if fields.has("window") else None
-    if conversation_id is None and beside is None:
-        raise fields.build_error("window", "is missing, and so is the conversation's id")
-    written_as = beside.read_text("conversation_id") if beside else ""
-    messages = fields.children_of("messages", _convert_to_mapping)
-    if beside:
-        messages = _filter_messages(messages, f"{written_as}:", frozenset(beside.read_texts("ids")))
+    with _raise_codec_errors():
+        messages = [_convert_to_mapping(message) for message in state["messages"]]
+        beside = state.get("window") or {}
+        if conversation_id is None and not beside:
+            raise CodecError("the state has no window, and the conversation no id")
+        written_as = beside.get("conversation_id", "")
+        check_data([messages, beside])
+        if beside:
+            messages = _filter_messages(messages, f"{written_as}:", frozenset(beside["ids"]))
     system, exchanges = _load_messages(messages, counter, clock())
-    evicted = load_eviction_counts(beside.read_child("evicted")) if beside else EvictionCounts()
+    evicted = load_eviction_counts(beside.get("evicted")) if beside else EvictionCounts()
     window = Window(conversation_id or written_as, policy, counter, clock=clock)
     window.restore(Snapshot(window.conversation_id, system, exchanges, evicted))
     return window
 
 
-def _filter_messages(messages: Iterable[_ForeignFields], ours: str, ids: frozenset[str]) -> Iterator[_ForeignFields]:
+def _filter_messages(messages: Iterable[_Fields], ours: str, ids: frozenset[str]) -> list[_Fields]:
     """Return the messages that are still in the window, and those that the graph has added.
 
     The window's system message is moved to the front, because LangGraph appends it if there was none before.
     """
     system, others = [], []
     for message in messages:
-        message_id = message.get_raw("id")
+        message_id = message.get("id")
         if message_id == f"{ours}{_SYSTEM_ID}" and message_id in ids:
             system.append(message)
         elif not isinstance(message_id, str) or not message_id.startswith(ours) or message_id in ids:
             others.append(message)
-    return iter((*system, *others))
+    return [*system, *others]
 
 
 def _load_messages(
-    fields: Iterable[_ForeignFields], counter: TokenCounter, now: float
+    messages: Iterable[_Fields], counter: TokenCounter, now: float
 ) -> tuple[Message | None, tuple[Exchange, ...]]:
-    """Return the system message and the exchanges. Raises `MalformedData` if these do not begin with a user message."""
+    """Return the system message and the exchanges. Raises `CodecError` if these do not begin with a user message."""
     system: Message | None = None
-    exchanges: list[tuple[list[Message], frozenset[str], frozenset[str]]] = []
-    for message in fields:
-        read, tags, sources = _load_message(message)
+    exchanges: list[tuple[list[Message], list[str], list[str]]] = []
+    for place, fields in enumerate(messages):
+        read, tags, sources = _load_message(fields, f"message {place}")
         counted = prepare_message(read, MAX_TOKENS, counter, now) if read.tokens is None else read
         if read.role == Role.SYSTEM:
             if exchanges or system:
-                raise MalformedData(f"{message.path} is a system message behind others")
+                raise CodecError(f"message {place} is a system message behind others")
             system = counted
             continue
         if read.role == Role.USER or not exchanges:
@@ -240,16 +219,19 @@ def _load_messages(
     return system, tuple(closed)
 
 
-def _convert_to_mapping(message: object) -> object:
-    if not isinstance(message, Mapping):
-        return {name: getattr(message, name, None) for name in _MESSAGE_ATTRIBUTES}
-    data = message.get("data")
-    return {"type": message.get("type"), **data} if isinstance(data, Mapping) else message
+def _convert_to_mapping(message: object) -> _Fields:
+    """Return the fields of a message that are read, without empty ones."""
+    if isinstance(message, Mapping):
+        data = message.get("data")
+        fields = {"type": message.get("type"), **data} if isinstance(data, Mapping) else message
+    else:
+        fields = {name: getattr(message, name, None) for name in _MESSAGE_ATTRIBUTES}
+    return _without_empty_fields({name: fields.get(name) for name in ("role", *_MESSAGE_ATTRIBUTES)})
 
 
 def _dump(message: Message, message_id: str, begun: Exchange | None = None) -> dict[str, Any]:
     """Return a message as a dictionary. The first message of an exchange also has the exchange's metadata."""
-    ours = dump_metadata(message)
+    ours = {name: value for name, value in dump_message(message).items() if name in METADATA_FIELDS}
     if begun is not None:
         ours |= {"exchange_tags": sorted(begun.tags), "exchange_sources": sorted(begun.sources)}
     form: dict[str, Any] = {"role": str(message.role), "content": message.content, "id": message_id}
@@ -265,25 +247,22 @@ def _dump(message: Message, message_id: str, begun: Exchange | None = None) -> d
     return form | {"additional_kwargs": {_METADATA_KEY: ours}}
 
 
-def _load_message(fields: _ForeignFields) -> tuple[Message, frozenset[str], frozenset[str]]:
+def _load_message(fields: _Fields, path: str) -> tuple[Message, list[str], list[str]]:
     """Return a message. If it begins an exchange, also return the tags and the sources of the exchange."""
-    role = _ROLES.get(fields.read_text("role" if fields.has("role") else "type"))
-    if role is None:
-        raise fields.build_error("role", "is none")
-    message = Message(
-        role=role,
-        content=_load_content(fields),
-        tool_calls=tuple(_load_call(call) for call in fields.children("tool_calls")),
-        tool_call_id=fields.read_optional_text("tool_call_id"),
-        name=fields.read_optional_text("name"),
-    )
-    more = fields.read_child("additional_kwargs") if fields.has("additional_kwargs") else None
-    if more is None or not more.has(_METADATA_KEY):
-        return message, NO_TAGS, NO_TAGS
-    ours = more.read_child(_METADATA_KEY)
-    tags, sources = load_tags(ours, "exchange_tags"), frozenset(ours.read_texts("exchange_sources"))
-    return replace(message, **load_metadata(ours)), tags, sources
+    with _raise_codec_errors():
+        ours = dict(fields.get("additional_kwargs", {}).get(_METADATA_KEY) or {})
+        tags, sources = ours.pop("exchange_tags", []), ours.pop("exchange_sources", [])
+        if not is_text_list(tags) or not is_text_list(sources):
+            raise CodecError(f"{path} has tags or sources that are no texts")
+        form = {
+            **ours,
+            "role": _ROLES[fields.get("role") or fields["type"]],
+            "content": _load_content(fields.get("content")),
+            "tool_calls": [_convert_call(call) for call in fields.get("tool_calls", ())],
+            **{name: fields[name] for name in ("tool_call_id", "name") if name in fields},
+        }
+    return load_message(form, path), tags, sources
 
 
-def _load_call(fields: _ForeignFields) -> ToolCall:
-    return ToolCall(fields.read_text("id"), fields.read_text("name"), fields.read_mapping("args"))
+def _convert_call(call: Mapping[str, Any]) -> dict[str, Any]:
+    return {"id": call["id"], "name": call["name"], "arguments": json.dumps(dict(call["args"]), ensure_ascii=False)}

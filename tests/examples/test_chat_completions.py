@@ -10,7 +10,7 @@ import pytest
 from custom_components.windowed_conversation.providers.encoder import encode_name
 from custom_components.windowed_conversation.providers.openai.chat_encoding import Dialect, encode_messages
 from custom_components.windowed_conversation.window import Message, ToolCall, Window
-from custom_components.windowed_conversation.window.codecs import MalformedData
+from custom_components.windowed_conversation.window.codecs import CodecError
 from examples.window_interop import from_chat_completions, to_chat_completions
 from tests.window.conversations import NO_NUMBERS, NULLS, windows
 from tests.window.histories import said
@@ -84,5 +84,5 @@ def test_numbers_that_json_has_not_are_null_in_chat_completions() -> None:
     ids=str,
 )
 def test_malformed_chat_completions_are_refused(data: Any) -> None:
-    with pytest.raises(MalformedData):
+    with pytest.raises(CodecError):
         from_chat_completions(data)

@@ -16,7 +16,7 @@ from langgraph.graph.state import CompiledStateGraph
 import pytest
 
 from custom_components.windowed_conversation.window import Message, ToolCall, Window, WindowPolicy
-from custom_components.windowed_conversation.window.codecs import MalformedData
+from custom_components.windowed_conversation.window.codecs import CodecError
 from examples.window_interop import from_langgraph_state, to_langgraph_state
 from tests.window.conversations import NULLS, with_call
 from tests.window.histories import LengthCounter, create_window, said
@@ -247,5 +247,5 @@ def make_state(*messages: Any) -> dict[str, Any]:
     ids=ascii,
 )
 def test_malformed_state_is_refused(state: Any) -> None:
-    with pytest.raises(MalformedData):
+    with pytest.raises(CodecError):
         from_langgraph_state(state, POLICY, LengthCounter())

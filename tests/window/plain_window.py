@@ -1,16 +1,12 @@
 """A simple reference implementation of the window's rules: everything is recounted each time, nothing is cached."""
 
-from collections.abc import Mapping
 from copy import copy
 from dataclasses import replace
 from itertools import pairwise
-from types import MappingProxyType
 
 from custom_components.windowed_conversation.window import Message, WindowPolicy
 
 from .histories import cost
-
-_NO_CUT_RESULTS: Mapping[str | None, Message] = MappingProxyType({})
 
 
 def after_trim(
@@ -27,12 +23,9 @@ def after_trim(
     return kept
 
 
-def stub_results(exchange: list[Message], uncut: Mapping[str | None, Message] = _NO_CUT_RESULTS) -> list[Message]:
+def stub_results(exchange: list[Message]) -> list[Message]:
     """Return an exchange in which stubs replace the tool results that are longer than their stub."""
-    return [
-        _stub(message, uncut.get(message.tool_call_id, message)) if message.role == "tool" else message
-        for message in exchange
-    ]
+    return [_stub(message) if message.role == "tool" else message for message in exchange]
 
 
 def round_places(exchange: list[Message]) -> list[int]:
@@ -40,10 +33,11 @@ def round_places(exchange: list[Message]) -> list[int]:
     return [place for place, message in enumerate(exchange) if message.tool_calls]
 
 
-def _stub(result: Message, whole: Message) -> Message:
-    """Return the stub of a result of "turn_on" with area "kitchen", whose text before any cut consists of x only."""
-    words = whole.content if len(whole.content) <= 100 else "x" * 100 + "…"
-    size = f"{cost((whole,))} tokens, beginning with {words}"
+def _stub(result: Message) -> Message:
+    """Return the stub of a result of "turn_on" in the kitchen, whose text is of x, perhaps with the mark of a cut."""
+    words = result.content.replace("\n", " ")
+    words = words if len(words) <= 100 else words[:100] + "…"
+    size = f"{cost((result,))} tokens, beginning with {words}"
     stub = replace(result, content=f'[Shortened result of turn_on {{"area":"kitchen"}}: {size}]')
     is_one = result.content.startswith("[Shortened")
     return result if is_one or len(stub.content) >= len(result.content) else stub
@@ -77,7 +71,6 @@ class PlainWindow:
         self.summary = 0
         self.before: PlainWindow | None = None
         self.limit: int | None = None
-        self.uncut: dict[str | None, Message] = {}
 
     def open(self, message: Message, tags: frozenset[str]) -> None:
         self.before = copy(self)
@@ -132,7 +125,6 @@ class PlainWindow:
     def cut(self, cuts: list[Message]) -> None:
         for cut in cuts:
             place = [message.tool_call_id for message in self.exchanges[-1]].index(cut.tool_call_id)
-            self.uncut.setdefault(cut.tool_call_id, self.exchanges[-1][place])
             self.exchanges[-1][place] = cut
         self.keep([*range(len(self.exchanges))], trims=bool(cuts))
 
@@ -147,10 +139,10 @@ class PlainWindow:
         self.closed += 1
         if self.policy.tool_results == "stub" and self.policy.max_tool_turns is None:
             self.stub(len(self.exchanges) - 1)
-        self.limit, self.uncut = None, {}
+        self.limit = None
 
     def stub(self, index: int) -> None:
-        self.exchanges[index] = stub_results(self.exchanges[index], self.uncut)
+        self.exchanges[index] = stub_results(self.exchanges[index])
         self.whole[index] = False
 
     def abort(self) -> None:
@@ -205,7 +197,7 @@ class PlainWindow:
         outdated = rounds[:-kept] if kept else []
         for begin, end in pairwise(rounds):
             if cost(tuple(newest)) > low_water or begin in outdated:
-                newest[begin:end] = stub_results(newest[begin:end], self.uncut)
+                newest[begin:end] = stub_results(newest[begin:end])
         return newest != before
 
     def stub_old_results(self) -> bool:

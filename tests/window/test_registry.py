@@ -21,6 +21,8 @@ from custom_components.windowed_conversation.window import (
 )
 from custom_components.windowed_conversation.window.exchange import EvictionCounts, Snapshot
 
+from .turns import begin_turn
+
 pytestmark = pytest.mark.usefixtures("idle_clock")
 
 
@@ -65,7 +67,7 @@ def elsewhere_at_once(work: Coroutine[Any, Any, Any]) -> None:
 
 
 async def use(registry: WindowRegistry, key: str, within: float | None = None) -> None:
-    async with registry.begin_turn(key, timeout=within) as window:
+    async with begin_turn(registry, key, timeout=within) as window:
         window.add_exchange((Message.user("hello"),))
 
 
@@ -85,14 +87,14 @@ def ids(registry: WindowRegistry) -> list[str]:
 
 
 async def test_window_is_made_for_a_new_key_and_found_again(registry: WindowRegistry) -> None:
-    async with registry.begin_turn("a") as first:
+    async with begin_turn(registry, "a") as first:
         pass
-    async with registry.begin_turn("a") as second:
+    async with begin_turn(registry, "a") as second:
         assert second is first
 
 
 async def test_windows_that_have_ended_are_dropped_before_older_ones(clock: Clock) -> None:
-    registry = WindowRegistry(create, has_ended=lambda key, idle: key != "a" and idle > 5, max_windows=3, clock=clock)
+    registry = WindowRegistry(create, reopen_seconds=5, is_lasting=lambda key: key == "a", max_windows=3, clock=clock)
     await take_turns(registry, "a", "b", "c")
     clock.now += 10
     await take_turns(registry, "d", "e")
@@ -104,7 +106,7 @@ async def test_windows_that_have_ended_are_dropped_before_older_ones(clock: Cloc
 
 
 async def test_last_use_of_a_window_is_the_end_of_its_last_turn(registry: WindowRegistry, clock: Clock) -> None:
-    async with registry.begin_turn("a"):
+    async with begin_turn(registry, "a"):
         clock.now += 5
         assert registry.idle_seconds("a") == 5
 
@@ -117,7 +119,7 @@ async def test_turns_have_a_window_in_the_order_in_which_they_came(registry: Win
     order: list[int] = []
 
     async def turn(number: int) -> None:
-        async with registry.begin_turn("a"):
+        async with begin_turn(registry, "a"):
             await asyncio.sleep(0)
             order.append(number)
 
@@ -129,7 +131,7 @@ async def test_100_turns_at_once_on_10_windows_lose_nothing_and_do_not_mix(clock
     registry = WindowRegistry(create, clock=clock)
 
     async def turn(number: int) -> None:
-        async with registry.begin_turn(str(number % 10)) as window:
+        async with begin_turn(registry, str(number % 10)) as window:
             window.open(f"question {number}")
             # turns of different windows take different times, so that they overtake each other
             for _ in range(1 + number % 7):
@@ -147,13 +149,13 @@ async def test_100_turns_at_once_on_10_windows_lose_nothing_and_do_not_mix(clock
 
 
 async def test_turn_that_waits_too_long_hears_that_the_window_is_busy(registry: WindowRegistry) -> None:
-    async with registry.begin_turn("a"):
+    async with begin_turn(registry, "a"):
         with pytest.raises(WindowBusy):
             await elsewhere(use(registry, "a", within=0.01))
 
 
 async def test_turn_that_is_cancelled_while_it_waits_lets_the_next_one_in(registry: WindowRegistry) -> None:
-    async with registry.begin_turn("a"):
+    async with begin_turn(registry, "a"):
         cancelled, waiting = elsewhere(use(registry, "a")), elsewhere(use(registry, "a"))
         await settle()
         cancelled.cancel()
@@ -164,7 +166,7 @@ async def test_turn_that_is_cancelled_while_it_waits_lets_the_next_one_in(regist
 
 
 async def test_turn_that_is_cancelled_just_as_its_wait_ends_lets_the_next_one_in(registry: WindowRegistry) -> None:
-    async with registry.begin_turn("a"):
+    async with begin_turn(registry, "a"):
         cancelled, waiting = elsewhere(use(registry, "a")), elsewhere(use(registry, "a"))
         await settle()
     cancelled.cancel()
@@ -174,7 +176,7 @@ async def test_turn_that_is_cancelled_just_as_its_wait_ends_lets_the_next_one_in
 
 async def test_turn_that_is_cancelled_at_work_frees_the_window(registry: WindowRegistry) -> None:
     async def turn() -> None:
-        async with registry.begin_turn("a"):
+        async with begin_turn(registry, "a"):
             await asyncio.sleep(60)
 
     working = elsewhere(turn())
@@ -186,19 +188,19 @@ async def test_turn_that_is_cancelled_at_work_frees_the_window(registry: WindowR
 
 async def test_exchange_that_a_failed_turn_left_open_is_aborted(registry: WindowRegistry) -> None:
     async def turn() -> None:
-        async with registry.begin_turn("a") as window:
+        async with begin_turn(registry, "a") as window:
             window.open("what is 1 / 0?")
             window.add(Message.assistant(str(1 // 0)))
 
     await use(registry, "a")
     with pytest.raises(ZeroDivisionError):
         await turn()
-    async with registry.begin_turn("a") as window:
+    async with begin_turn(registry, "a") as window:
         assert len(window.messages()) == 1
 
 
 async def test_window_that_holds_nothing_after_its_turn_is_dropped(registry: WindowRegistry) -> None:
-    async with registry.begin_turn("a"):
+    async with begin_turn(registry, "a"):
         pass
 
     registry.run_deferred_work()
@@ -207,14 +209,14 @@ async def test_window_that_holds_nothing_after_its_turn_is_dropped(registry: Win
 
 
 async def test_window_that_holds_nothing_after_its_turn_is_not_loaded(registry: WindowRegistry) -> None:
-    async with registry.begin_turn("a"):
+    async with begin_turn(registry, "a"):
         pass
 
     assert await registry.load("a") is None
 
 
 async def test_window_stays_when_its_first_exchange_is_recorded_after_the_turn(registry: WindowRegistry) -> None:
-    async with registry.begin_turn("a") as window:
+    async with begin_turn(registry, "a") as window:
         registry.defer_work("a", lambda: window.add_exchange((Message.user("hello"),)))
 
     registry.run_deferred_work()
@@ -223,7 +225,7 @@ async def test_window_stays_when_its_first_exchange_is_recorded_after_the_turn(r
 
 
 async def test_window_that_holds_nothing_stays_for_the_turn_that_waits_for_it(registry: WindowRegistry) -> None:
-    async with registry.begin_turn("a") as window:
+    async with begin_turn(registry, "a") as window:
         waiting = elsewhere(use(registry, "a"))
         await settle()
     registry.run_deferred_work()
@@ -240,7 +242,7 @@ async def test_window_that_holds_nothing_stays_for_the_turn_that_waits_for_it(re
 async def test_turn_that_leads_to_its_own_window_is_refused_at_once(
     registry: WindowRegistry, way: Callable[[WindowRegistry, str], Awaitable[None]]
 ) -> None:
-    async with registry.begin_turn("a"), registry.begin_turn("b"):
+    async with begin_turn(registry, "a"), begin_turn(registry, "b"):
         for key in ("a", "b"):
             with pytest.raises(WindowBusy):
                 await way(registry, key)
@@ -253,7 +255,7 @@ async def test_task_that_outlives_its_turn_may_have_the_window_afterwards(regist
         await ended.wait()
         await use(registry, "a", within=1)
 
-    async with registry.begin_turn("a"):
+    async with begin_turn(registry, "a"):
         task = asyncio.create_task(summarise())
     ended.set()
     await task
@@ -267,7 +269,7 @@ async def test_least_recently_used_window_goes_first(registry: WindowRegistry) -
 
 async def test_windows_in_use_stay_beyond_the_limit_until_they_are_free() -> None:
     registry = WindowRegistry(create, max_windows=1)
-    async with registry.begin_turn("a") as window, registry.begin_turn("b"):
+    async with begin_turn(registry, "a") as window, begin_turn(registry, "b"):
         window.add_exchange((Message.user("hello"),))
         assert ids(registry) == ["b", "a"]
     assert ids(registry) == ["a"]
@@ -275,7 +277,7 @@ async def test_windows_in_use_stay_beyond_the_limit_until_they_are_free() -> Non
 
 async def test_window_that_a_turn_waits_for_stays() -> None:
     registry = WindowRegistry(create, max_windows=1)
-    async with registry.begin_turn("a") as window:
+    async with begin_turn(registry, "a") as window:
         waiting = elsewhere(use(registry, "a"))
         await settle()
     await use(registry, "b")
@@ -305,7 +307,7 @@ async def test_idle_windows_expire(registry: WindowRegistry, clock: Clock) -> No
 
 
 async def test_window_in_use_does_not_expire(registry: WindowRegistry, clock: Clock) -> None:
-    async with registry.begin_turn("a"):
+    async with begin_turn(registry, "a"):
         clock.now += 600
         assert registry.expire_windows() == 0
 
@@ -336,7 +338,7 @@ async def test_dropped_window_is_forgotten(registry: WindowRegistry) -> None:
 
 
 async def test_window_in_use_cannot_be_dropped(registry: WindowRegistry) -> None:
-    async with registry.begin_turn("a") as window:
+    async with begin_turn(registry, "a") as window:
         with pytest.raises(WindowBusy):
             registry.drop("a")
         assert registry.get_loaded("a") is window
@@ -368,10 +370,10 @@ async def test_between_turns_nobody_else_has_the_window_and_it_is_no_use(registr
     await take_turns(registry, "a", "b")
     window = registry.get_loaded("a")
     assert window is not None
-    async with registry.hold_between_turns(window) as is_there:
+    async with registry.hold_between_turns(window) as key:
         turn = elsewhere(use(registry, "a"))
         await settle()
-        assert is_there
+        assert key == "a"
         assert not turn.done()
         assert ids(registry) == ["a", "b"]
     await turn
@@ -389,7 +391,7 @@ async def test_between_turns_waits_for_the_turn_before_it(registry: WindowRegist
         async with registry.hold_between_turns(window):
             order.append("between")
 
-    async with registry.begin_turn("a") as window:
+    async with begin_turn(registry, "a") as window:
         waiting = elsewhere(wait(window))
         await settle()
         order.append("turn")
@@ -404,12 +406,12 @@ async def test_window_that_was_dropped_has_no_turns(registry: WindowRegistry) ->
     registry.drop("a")
     await use(registry, "a")
 
-    async with registry.hold_between_turns(dropped) as is_there:
-        assert not is_there
+    async with registry.hold_between_turns(dropped) as key:
+        assert key is None
 
 
 async def test_turn_cannot_wait_for_its_own_end(registry: WindowRegistry) -> None:
-    async with registry.begin_turn("a") as window:
+    async with begin_turn(registry, "a") as window:
         with pytest.raises(WindowBusy):
             await registry.hold_between_turns(window).__aenter__()
     await use(registry, "a", within=1)
@@ -420,7 +422,7 @@ async def done(registry: WindowRegistry) -> list[str]:
     """Return a list to which the two tasks deferred by the last turn of "a" add their names when they finish."""
     done: list[str] = []
     await use(registry, "a")
-    async with registry.begin_turn("a"):
+    async with begin_turn(registry, "a"):
         registry.defer_work("a", lambda: done.append("first"))
         registry.defer_work("a", lambda: done.append("second"))
     return done
@@ -489,7 +491,7 @@ async def test_deferred_work_is_done_before_the_next_turn(
 ) -> None:
     clock.now += idle_for
 
-    async with registry.begin_turn("a"):
+    async with begin_turn(registry, "a"):
         assert done == ["first", "second"]
 
 
@@ -507,7 +509,7 @@ DROPS: dict[str, Callable[[WindowRegistry], object]] = {
 async def test_deferred_work_may_lead_to_other_turns(
     run: Callable[[WindowRegistry], object], registry: WindowRegistry, clock: Clock
 ) -> None:
-    turn = registry.begin_turn("new")
+    turn = begin_turn(registry, "new")
     await take_turns(registry, "a", "b")
     registry.defer_work("a", lambda: elsewhere_at_once(turn.__aenter__()))
     clock.now += 1_000_000
@@ -525,7 +527,7 @@ async def test_deferred_work_is_done_in_its_order_before_a_turn_that_it_leads_to
     order: list[str] = []
 
     async def turn() -> None:
-        async with registry.begin_turn("a"):
+        async with begin_turn(registry, "a"):
             order.append("turn")
 
     await take_turns(registry, "a", "b")
@@ -540,7 +542,7 @@ async def test_deferred_work_is_done_in_its_order_before_a_turn_that_it_leads_to
 async def test_window_that_expires_is_not_in_use_by_a_turn_that_the_end_of_another_leads_to(
     registry: WindowRegistry, clock: Clock
 ) -> None:
-    turn = registry.begin_turn("b")
+    turn = begin_turn(registry, "b")
     await take_turns(registry, "a", "b")
     registry.defer_work("a", lambda: elsewhere_at_once(turn.__aenter__()))
     clock.now += 1_000_000
@@ -561,7 +563,7 @@ async def command(registry: WindowRegistry, text: str, gate: asyncio.Event | Non
 
 async def question(registry: WindowRegistry, text: str, gate: asyncio.Event, seen: list[list[str]]) -> None:
     """Take a turn that needs the window, and answer when the gate is opened."""
-    async with registry.begin_turn("a") as window:
+    async with begin_turn(registry, "a") as window:
         window.open(text)
         seen.append([message.content for message in window.messages() if message.content != "done"])
         await gate.wait()
@@ -666,7 +668,7 @@ def strip_exchanges(_key: str, snapshot: Snapshot) -> Snapshot:
 
 
 async def speak(registry: WindowRegistry, key: str, text: str = "hello") -> Window:
-    async with registry.begin_turn(key) as window:
+    async with begin_turn(registry, key) as window:
         window.add_exchange([Message.user(text), Message.assistant("hi")])
     return window
 
@@ -684,10 +686,10 @@ async def test_window_that_a_turn_has_is_rewritten_before_the_next_turn(registry
     before: list[int] = []
 
     async def follow() -> None:
-        async with registry.begin_turn("one") as window:
+        async with begin_turn(registry, "one") as window:
             before.append(window.stats().exchange_count)
 
-    async with registry.begin_turn("one") as window:
+    async with begin_turn(registry, "one") as window:
         waiting = elsewhere(follow())
         await asyncio.sleep(0)
         window.add_exchange([Message.user("hello"), Message.assistant("hi")])
@@ -701,19 +703,19 @@ async def test_window_that_a_turn_has_is_rewritten_before_the_next_turn(registry
 
 async def test_window_that_was_rewritten_meanwhile_is_no_longer_one_of_these(registry: WindowRegistry) -> None:
     window = await speak(registry, "one")
-    found: list[bool] = []
+    found: list[str | None] = []
 
     async def look() -> None:
-        async with registry.hold_between_turns(window) as is_kept:
-            found.append(is_kept)
+        async with registry.hold_between_turns(window) as key:
+            found.append(key)
 
-    async with registry.begin_turn("one"):
+    async with begin_turn(registry, "one"):
         waiting = elsewhere(look())
         await asyncio.sleep(0)
         registry.rewrite_windows(strip_exchanges)
     await waiting
 
-    assert found == [False]
+    assert found == [None]
 
 
 class Shelf:
@@ -792,7 +794,7 @@ async def test_stored_window_that_is_looked_at_is_no_use_of_it(shelved: WindowRe
 
 async def test_turn_looks_at_its_own_window_without_waiting_for_itself(shelved: WindowRegistry, shelf: Shelf) -> None:
     shelf.snapshots["a"] = None
-    async with shelved.begin_turn("a"):
+    async with begin_turn(shelved, "a"):
         assert await shelved.load("a") is None
 
 
@@ -808,7 +810,7 @@ async def test_window_that_cannot_be_read_takes_turns_and_gets_them_when_it_can(
     shelved: WindowRegistry, shelf: Shelf
 ) -> None:
     stored, shelf.snapshots["a"] = shelf.snapshots["a"], None
-    async with shelved.begin_turn("a") as window:
+    async with begin_turn(shelved, "a") as window:
         window.open("three")
         window.add_sources({"fact:7"})
         window.add(Message.assistant("hi"))

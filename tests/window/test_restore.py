@@ -6,6 +6,7 @@ from custom_components.windowed_conversation.window import Message, Window, Wind
 from custom_components.windowed_conversation.window.exchange import Snapshot
 
 from .histories import LengthCounter, create_window
+from .turns import begin_turn
 
 
 @pytest.fixture
@@ -48,7 +49,7 @@ def test_time_before_the_restart_counts_as_idle(windows: WindowRegistry[str]) ->
 
 
 async def test_window_in_use_is_not_replaced(windows: WindowRegistry[str]) -> None:
-    async with windows.begin_turn("mine") as window:
+    async with begin_turn(windows, "mine") as window:
         with pytest.raises(WindowBusy):
             windows.restore("mine", snapshot())
         assert windows.get_loaded("mine") is window

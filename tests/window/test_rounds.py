@@ -142,15 +142,6 @@ def test_cut_result_stays_cut_when_there_is_more_room_again() -> None:
     assert window.messages() == before
 
 
-@pytest.mark.parametrize("end", ["next round", "close"])
-def test_stub_of_a_cut_result_tells_how_long_it_was(end: str) -> None:
-    window = asked(WindowPolicy(8000), ["x" * 3000])
-    window.set_turn_limit(1000)
-    ends = {"next round": lambda: go_round(window, 1, ["x" * 900]), "close": window.close}
-    ends[end]()
-    assert tool_texts(window)[0].startswith('[Shortened result of get {"n":0}: 3008 tokens, beginning with xxx')
-
-
 def test_kept_results_stay_as_the_limit_has_cut_them() -> None:
     window = asked(WindowPolicy(8000, tool_results="keep"), ["x" * 3000])
     window.set_turn_limit(1000)

@@ -1,13 +1,13 @@
 """The contents of a window: closed exchanges in eviction order, the open exchange with its rollback, and trimming."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import chain
+from itertools import chain, pairwise
 from operator import attrgetter
 from typing import NamedTuple
 
 from .exchange import EvictionCounts, Exchange, OpenExchange, Snapshot
-from .messages import EPHEMERAL, IMPORTANT, TAG_SET_CACHE_SIZE, Message, Role, ToolCall, with_content
+from .messages import EPHEMERAL, IMPORTANT, TAG_SET_CACHE_SIZE, Message, Role, with_content
 from .policy import MIN_RESULT_TOKENS, WindowPolicy
 from .summary import (
     SummaryInput,
@@ -17,7 +17,7 @@ from .summary import (
     join_summary_inputs,
 )
 from .tokens import TokenCounter
-from .tool_results import build_stub, cut_content, find_rounds, stub_older_rounds
+from .tool_results import cut_content, find_rounds, iter_stubs, stub_older_rounds
 
 _EPHEMERAL_CLASS, _ORDINARY_CLASS, _PROTECTED_CLASS = range(3)
 
@@ -62,10 +62,6 @@ class History:
     def get(self, number: int) -> Exchange | None:
         """Return the exchange with this number, or None."""
         return next((group[number] for group in self._exchanges_by_class if number in group), None)
-
-    def iter_messages(self) -> Iterator[Message]:
-        """Iterate over the messages of the exchanges, oldest first."""
-        return chain.from_iterable(map(_get_messages, self))
 
     def append(self, exchange: Exchange) -> None:
         """Append the newest exchange."""
@@ -138,11 +134,6 @@ class History:
                     evicted.append(exchange)
                     tokens -= exchange.tokens
         return evicted
-
-    def are_all_older(self, exchanges: Iterable[Exchange]) -> bool:
-        """Return whether all of these removed exchanges are older than the remaining ones."""
-        oldest = min((next(iter(group)) for group in self._exchanges_by_class if group), default=None)
-        return oldest is None or max(map(_get_number, exchanges)) < oldest
 
 
 class _WindowState(NamedTuple):
@@ -223,6 +214,13 @@ class Contents:
             self._exchanges_before.clear()
         self.set_state(self._state_before)
 
+    def replace_open_messages(self, exchange: OpenExchange, messages: Mapping[int, Message]) -> None:
+        """Replace messages of the open exchange by index. The new ones differ in content and tokens only."""
+        for place, message in messages.items():
+            exchange.tokens += (message.tokens or 0) - (exchange.messages[place].tokens or 0)
+            exchange.messages[place] = message
+        self.messages[-len(exchange.messages) :] = exchange.messages
+
     def replace_exchanges(self, exchanges: Iterable[Exchange]) -> None:
         """Insert closed exchanges, replacing those with the same numbers."""
         exchanges = tuple(exchanges)
@@ -241,10 +239,7 @@ class Contents:
         if self.open_exchange:
             self._save_for_abort(exchanges)
         self.history.remove(exchanges)
-        if not exchanges or self.history.are_all_older(exchanges):
-            del self.messages[self.history_start : self.history_start + messages]
-        else:
-            self._rebuild_messages()
+        self._rebuild_messages()
 
     def insert_summary(self, passage: SummaryInput, summary: Exchange) -> None:
         """Evict a passage and insert its summary before the newest exchange, which is kept.
@@ -282,12 +277,6 @@ class Contents:
         self.replace_exchanges(exchanges)
         self.set_state(_WindowState(snapshot.system, snapshot.evicted))
 
-    def visible_messages(self, shows: Callable[[frozenset[str]], bool]) -> tuple[Message, ...]:
-        """Return the system message, the closed exchanges whose tags `shows` accepts, and the open exchange."""
-        shown = chain.from_iterable(exchange.messages for exchange in self.history if shows(exchange.tags))
-        opened = self.open_exchange.messages if self.open_exchange else ()
-        return (*self.messages[: self.history_start], *shown, *opened)
-
     def _save_for_abort(self, exchanges: Iterable[Exchange]) -> None:
         for exchange in exchanges:
             self._exchanges_before.setdefault(exchange.number, exchange)
@@ -295,7 +284,9 @@ class Contents:
     def _rebuild_messages(self) -> None:
         """Rebuild the part of `messages` that belongs to closed exchanges."""
         opened = len(self.open_exchange.messages) if self.open_exchange else 0
-        self.messages[self.history_start : len(self.messages) - opened] = self.history.iter_messages()
+        self.messages[self.history_start : len(self.messages) - opened] = chain.from_iterable(
+            map(_get_messages, self.history)
+        )
 
 
 def trim(contents: Contents, policy: WindowPolicy, in_force: WindowPolicy, counter: TokenCounter) -> None:
@@ -326,13 +317,11 @@ def cut_results_to_fit(contents: Contents, exchange: OpenExchange, policy: Windo
     cuts: dict[int, Message] = {}
     for place, result in results.items():
         if (result.tokens or 0) > most:
-            content, cost = cut_content(exchange.uncut_results.get(place, result), most, counter)
+            content, cost = cut_content(result, most, counter)
             if cost < (result.tokens or 0):
                 cuts[place] = with_content(result, content, cost)
     if cuts:
-        exchange.uncut_results = {**{place: results[place] for place in cuts}, **exchange.uncut_results}
-        exchange.replace_messages(cuts)
-        contents.messages[-len(exchange.messages) :] = exchange.messages
+        contents.replace_open_messages(exchange, cuts)
         contents.evict(())
 
 
@@ -354,27 +343,17 @@ def _stub_older_rounds(contents: Contents, policy: WindowPolicy, counter: TokenC
     if exchange is None:
         return False
     stubs: dict[int, Message] = {}
-    low_water = policy.open_low_water_tokens(contents.history.tokens)
-    tokens, calls = exchange.tokens, dict[str | None, ToolCall]()
+    tokens, low_water = exchange.tokens, policy.open_low_water_tokens(contents.history.tokens)
     kept_rounds = policy.max_tool_turns if policy.tool_results == "stub" else None
-    outdated = exchange.round_starts[:-kept_rounds] if kept_rounds else ()
-    place = exchange.stub_end
-    while place < exchange.newest_round_start:
-        message = exchange.messages[place]
-        if message.tool_calls:
-            if tokens <= low_water and not (outdated and place <= outdated[-1]):
-                break
-            calls = {call.id: call for call in message.tool_calls}
-        elif message.role is Role.TOOL:
-            shorter = build_stub(message, calls[message.tool_call_id], counter, exchange.uncut_results.get(place))
-            if shorter is not message:
-                stubs[place] = shorter
-                tokens -= (message.tokens or 0) - (shorter.tokens or 0)
-        place += 1
-    exchange.stub_end = place
-    if stubs:
-        exchange.replace_messages(stubs)
-        contents.messages[-len(exchange.messages) :] = exchange.messages
+    outdated_rounds = len(exchange.round_starts) - kept_rounds if kept_rounds else 0
+    for start, end in pairwise(exchange.round_starts[exchange.stubbed_rounds :]):
+        if tokens <= low_water and exchange.stubbed_rounds >= outdated_rounds:
+            break
+        for place, stub in iter_stubs(exchange.messages, range(start, end), counter):
+            stubs[place] = stub
+            tokens += (stub.tokens or 0) - (exchange.messages[place].tokens or 0)
+        exchange.stubbed_rounds += 1
+    contents.replace_open_messages(exchange, stubs)
     return bool(stubs)
 
 

@@ -1,9 +1,8 @@
 """Exchanges (a user message and everything up to the next one, the atom of eviction) and snapshots of a window."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 import json
-from types import MappingProxyType
 from typing import NamedTuple
 
 from .errors import DuplicateToolCall, InvalidMessage, InvalidTag, UnansweredToolCalls, UnknownToolCall
@@ -16,7 +15,6 @@ INTERRUPTED_CALL = "[Interrupted before the result came: this call may or may no
 INTERRUPTED_ANSWER = "[The answer was interrupted here.]"
 
 _NO_IDS = frozenset[str]()
-NO_UNCUT_RESULTS: Mapping[int, Message] = MappingProxyType({})
 
 # An upper bound for residue in any encoding.
 _MAX_CHARS_PER_TOKEN = 16
@@ -65,10 +63,9 @@ class OpenExchange:
         "messages",
         "round_starts",
         "sources",
-        "stub_end",
+        "stubbed_rounds",
         "tags",
         "tokens",
-        "uncut_results",
     )
 
     def __init__(self, question: Message) -> None:
@@ -79,9 +76,7 @@ class OpenExchange:
         self.tokens = question.tokens or 0
         # The indexes at which the tool rounds begin, and the number of rounds whose results were replaced by stubs.
         self.round_starts: list[int] = []
-        self.stub_end = 0
-        # The uncut versions of results that were cut after they had been added, by message index.
-        self.uncut_results = NO_UNCUT_RESULTS
+        self.stubbed_rounds = 0
         self.call_ids = self._pending_call_ids = self.sources = _NO_IDS
 
     @property
@@ -110,12 +105,6 @@ class OpenExchange:
         self.messages.append(message)
         self.tags = join_tags(self.tags, message.tags)
         self.tokens += message.tokens or 0
-
-    def replace_messages(self, messages: Mapping[int, Message]) -> None:
-        """Replace messages by index. The new ones may differ in content and tokens only."""
-        for place, message in messages.items():
-            self.tokens += (message.tokens or 0) - (self.messages[place].tokens or 0)
-            self.messages[place] = message
 
     def to_exchange(self, number: int = 0) -> Exchange:
         """Return the exchange in its closed form. Raises `UnansweredToolCalls` if a tool call has no result."""

@@ -1,6 +1,6 @@
 """The data types of a conversation: messages, tool calls, attachments, and tags of messages and exchanges."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, make_dataclass
 from enum import StrEnum
 from functools import lru_cache
@@ -200,20 +200,3 @@ def make_tags(tags: tuple[str, ...]) -> frozenset[str]:
 def join_tags(tags: frozenset[str], more: frozenset[str]) -> frozenset[str]:
     """Return the union of two sets of tags."""
     return tags | more
-
-
-def build_tag_filter(tags: Iterable[str], match: str, exclude: Iterable[str]) -> Callable[[frozenset[str]], bool]:
-    """Return a function that decides from an exchange's tags whether the exchange is shown.
-
-    An exchange is shown if it has any or all of `tags`, depending on `match` (or if `tags` is empty), and none of
-    `exclude`. Raises `InvalidTag`, and `ValueError` if `match` is neither "any" nor "all".
-    """
-    if match not in {"any", "all"}:
-        raise ValueError(f"match must be 'any' or 'all', not {match!r}")
-    wanted, unwanted = check_tags(tags), check_tags(exclude)
-
-    def is_visible(found: frozenset[str]) -> bool:
-        is_wanted = wanted <= found if match == "all" or not wanted else bool(wanted & found)
-        return is_wanted and not unwanted & found
-
-    return is_visible

@@ -87,6 +87,11 @@ class WindowPolicy:
         """The size down to which a trim evicts, in tokens."""
         return (1 - self.effective_trim_share) * self.history_tokens
 
+    @property
+    def stubs_at_close(self) -> bool:
+        """Whether tool results are replaced by stubs when their exchange is closed."""
+        return self.tool_results == "stub" and self.max_tool_turns is None
+
     def open_low_water_tokens(self, closed: int) -> float:
         """Return the size down to which stubs of older tool rounds reduce the open exchange, in tokens.
 

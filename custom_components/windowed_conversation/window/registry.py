@@ -140,7 +140,8 @@ class WindowRegistry[K: Hashable = str]:
         create: Callable[[K], Window],
         *,
         read: Callable[[K], Awaitable[Snapshot | None]] | None = None,
-        has_ended: Callable[[K, float], bool] = lambda _key, _idle_seconds: False,
+        reopen_seconds: float = float("inf"),
+        is_lasting: Callable[[K], bool] = lambda _key: False,
         max_windows: int = 100,
         idle_seconds: float = 24 * 60 * 60,
         clock: Callable[[], float] = time.monotonic,
@@ -153,8 +154,9 @@ class WindowRegistry[K: Hashable = str]:
         # Loads the contents of a shelved window when they are first needed, or returns None if they cannot be read now:
         # the turn then continues without them, and the next turn tries again.
         self._read_snapshot = read
-        # Whether no turn can use a window again, by its key and the seconds that it has been idle.
-        self._has_ended = has_ended
+        # After this many idle seconds no turn can use a window again, unless its key is a lasting one.
+        self._reopen_seconds = reopen_seconds
+        self._is_lasting = is_lasting
         # Returns seconds and never goes back.
         self._clock = clock
         self._policy: WindowPolicy | None = None
@@ -193,7 +195,7 @@ class WindowRegistry[K: Hashable = str]:
             slot.remove_ended()
             if slot.rewrites:
                 self._rewrite(key, slot)
-            if not place.stats().exchange_count:
+            if not (slot.stored_stats.exchange_count if slot.stored_stats else slot.window.exchanges()):
                 # Checked only after the deferred work, which may still record an exchange.
                 slot.deferred.append(partial(self._drop_unused, key, slot))
             if is_use:
@@ -373,7 +375,7 @@ class WindowRegistry[K: Hashable = str]:
 
     def _build_window(self, key: K, snapshot: Snapshot | None = None) -> Window:
         window = self._create_window(key)
-        if self._policy is not None:
+        if self._policy is not None and window.policy is not self._policy:
             window.set_policy(self._policy)
         if snapshot is not None:
             window.restore(snapshot)
@@ -381,8 +383,8 @@ class WindowRegistry[K: Hashable = str]:
 
     def _drop_unused(self, key: K, slot: _WindowSlot) -> None:
         """Drop a window without exchanges, unless a turn uses it or waits for it."""
-        stats = slot.stored_stats or slot.window.stats()
-        if not slot.places and not stats.exchange_count and self._slots.get(key) is slot:
+        has_exchanges = slot.stored_stats.exchange_count if slot.stored_stats else slot.window.exchanges()
+        if not slot.places and not has_exchanges and self._slots.get(key) is slot:
             del self._slots[key]
 
     def _is_idle(self, slot: _WindowSlot) -> bool:

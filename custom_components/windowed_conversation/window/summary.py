@@ -51,10 +51,6 @@ class SummaryInput(NamedTuple):
         exchanges = tuple(exchange for exchange in self.exchanges if exchange.number not in numbers)
         return SummaryInput(self.system, exchanges, left) if left else None
 
-    def build_retry_input(self, failed: SummaryInput) -> SummaryInput | None:
-        """Return the passage to try again after a failure, or None. Each exchange is tried at most twice."""
-        return self.without_exchanges(failed.numbers) if self.failed_attempts else self._replace(failed_attempts=1)
-
 
 def join_summary_inputs(passage: SummaryInput | None, newer: SummaryInput | None, limit: int) -> SummaryInput | None:
     """Return two passages as one. If they exceed `limit` tokens together, the oldest exchanges are dropped."""

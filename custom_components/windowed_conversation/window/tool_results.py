@@ -1,10 +1,11 @@
 """Preparation of messages for a window: counting, dating and tagging them, cutting tool results, building stubs."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Sequence
 import re
 
-from .exchange import NO_UNCUT_RESULTS, Exchange
+from .exchange import Exchange
 from .messages import CALL_TAGS, ROLE_TAGS, Message, Role, ToolCall, check_tags, join_tags, to_message, with_content
+from .policy import WindowPolicy
 from .tokens import TokenCounter, count_message_tokens, dump_arguments
 
 # A text with more characters per token of the limit is too long in any language, because prose has four to six.
@@ -15,7 +16,6 @@ _CUT_TARGET_SHARE = 0.95
 CUT_MARK_PREFIX = "[Cut: these are the first "
 _CUT_MARK_PATTERN = re.compile(rf"\n{re.escape(CUT_MARK_PREFIX)}\d+ of (\d+) characters\.\]\Z")
 _MAX_CUT_MARK_CHARS = 100
-_NO_TOOLS = frozenset[str]()
 
 STUB_PREFIX = "[Shortened result of "
 _MAX_QUOTE_CHARS = 100
@@ -49,42 +49,39 @@ def _estimate_cut_chars(length: int, tokens: int, limit: int) -> int:
     return int(length * _CUT_TARGET_SHARE * limit / tokens)
 
 
-def stub_tool_results(
-    exchange: Exchange,
+def iter_stubs(
+    messages: Sequence[Message],
+    places: range,
     counter: TokenCounter,
-    originals: Mapping[int, Message] = NO_UNCUT_RESULTS,
-    live_tools: frozenset[str] = _NO_TOOLS,
-    lasting_tools: frozenset[str] = _NO_TOOLS,
-    *,
-    only_live: bool = False,
-) -> Exchange:
-    """Return an exchange with stubs for its tool results.
+    closing: WindowPolicy | None = None,
+) -> Iterator[tuple[int, Message]]:
+    """Yield the index and the stub of each tool result in whole rounds at these places.
 
-    A result that is not longer than its stub is kept, as is that of a lasting tool. The stub of a live tool's result
-    does not quote the result.
-    `originals` are the uncut versions of results that were cut, by message index. With `only_live`, only results of
-    live tools are replaced.
+    A result that is not longer than its stub is skipped. `closing` is the policy of a window that is closing their
+    exchange: results of lasting tools are then skipped, and stubs of live tools quote nothing. If the policy stubs no
+    results at close, only live tools get stubs.
     """
-    messages, tokens = list(exchange.messages), exchange.tokens
     calls: dict[str | None, ToolCall] = {}
-    for place, message in enumerate(messages):
+    for place in places:
+        message = messages[place]
         for call in message.tool_calls:
             calls[call.id] = call
-        if message.role != Role.TOOL or message.name in lasting_tools:
-            continue
-        is_live = message.name in live_tools
-        if is_live or (not only_live and len(message.content) > _MAX_QUOTE_CHARS):
-            call, original = calls[message.tool_call_id], originals.get(place)
-            messages[place] = shorter = build_stub(message, call, counter, original, is_live=is_live)
-            tokens += (shorter.tokens or 0) - (message.tokens or 0)
-    return Exchange(tuple(messages), exchange.tags, tokens, exchange.number, only_live, exchange.sources)
+        is_live = closing is not None and message.name in closing.live_tools
+        is_kept = closing is not None and (message.name in closing.lasting_tools or not closing.stubs_at_close)
+        if message.role is Role.TOOL and (is_live or not is_kept):
+            stub = build_stub(message, calls[message.tool_call_id], counter, is_live=is_live)
+            if stub is not message:
+                yield place, stub
 
 
 def stub_older_rounds(exchange: Exchange, counter: TokenCounter, kept_rounds: int) -> Exchange:
     """Return a closed exchange with stubs for the tool results of all but its newest `kept_rounds` tool rounds."""
     end = find_rounds(exchange)[-kept_rounds] if kept_rounds else len(exchange.messages)
-    older = stub_tool_results(exchange._replace(messages=exchange.messages[:end]), counter)
-    return older._replace(messages=(*older.messages, *exchange.messages[end:]), has_full_results=kept_rounds > 0)
+    messages, tokens = list(exchange.messages), exchange.tokens
+    for place, stub in iter_stubs(exchange.messages, range(end), counter):
+        tokens += (stub.tokens or 0) - (messages[place].tokens or 0)
+        messages[place] = stub
+    return exchange._replace(messages=tuple(messages), tokens=tokens, has_full_results=kept_rounds > 0)
 
 
 def find_rounds(exchange: Exchange) -> list[int]:
@@ -92,9 +89,7 @@ def find_rounds(exchange: Exchange) -> list[int]:
     return [place for place, message in enumerate(exchange.messages) if message.tool_calls]
 
 
-def build_stub(
-    result: Message, call: ToolCall, counter: TokenCounter, original: Message | None = None, *, is_live: bool = False
-) -> Message:
+def build_stub(result: Message, call: ToolCall, counter: TokenCounter, *, is_live: bool) -> Message:
     """Return the stub of a tool result, or the result itself if it is a stub or no longer than its stub.
 
     A result with `is_live` was true only while its exchange was open, so its stub does not quote it, and always
@@ -102,10 +97,9 @@ def build_stub(
     """
     if not is_live and (len(result.content) <= _MAX_QUOTE_CHARS or result.content.startswith(STUB_PREFIX)):
         return result
-    whole = original or result
     note = "true only at that moment"
     if not is_live:
-        note = f"{whole.tokens} tokens, beginning with {_abbreviate(whole.content)}"
+        note = f"{result.tokens} tokens, beginning with {_abbreviate(result.content)}"
     text = f"{STUB_PREFIX}{_abbreviate(call.name)} {_abbreviate(dump_arguments(call))}: {note}]"
     if not is_live and len(text) >= len(result.content):
         return result

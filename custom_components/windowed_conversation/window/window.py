@@ -1,6 +1,7 @@
 """The window of one conversation: the exchanges that are still sent, within a token budget. Performs no I/O."""
 
 from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
 import time
 from types import MappingProxyType
 from typing import Literal, NamedTuple, Never
@@ -18,7 +19,6 @@ from .messages import (
     NativeData,
     Role,
     ToolCall,
-    build_tag_filter,
     check_tags,
     join_tags,
     make_tags,
@@ -27,7 +27,7 @@ from .messages import (
 from .policy import WindowPolicy
 from .summary import SummaryInput, build_summary_exchange
 from .tokens import MESSAGE_FRAME, TokenCounter
-from .tool_results import prepare_message, stub_tool_results
+from .tool_results import iter_stubs, prepare_message
 
 _INCOMPLETE_TAGS = frozenset({INCOMPLETE_TAG})
 
@@ -126,7 +126,17 @@ class Window:
         """
         if not tags and not exclude and match == "any":
             return tuple(self._contents.messages)
-        return self._contents.visible_messages(build_tag_filter(tags, match, exclude))
+        if match not in {"any", "all"}:
+            raise ValueError(f"match must be 'any' or 'all', not {match!r}")
+        contents, wanted, unwanted = self._contents, check_tags(tags), check_tags(exclude)
+        shown = chain.from_iterable(
+            each.messages
+            for each in contents.history
+            if (wanted <= each.tags if match == "all" or not wanted else wanted & each.tags)
+            and not unwanted & each.tags
+        )
+        opened = contents.open_exchange.messages if contents.open_exchange else ()
+        return (*contents.messages[: contents.history_start], *shown, *opened)
 
     def stats(self) -> WindowStats:
         """Return the current sizes and counts of the window."""
@@ -237,22 +247,17 @@ class Window:
 
         Raises `NoOpenExchange` and `UnansweredToolCalls`.
         """
-        self._close()
-        self._add_following()
-
-    def _close(self) -> None:
         contents = self._contents
         opened = contents.open_exchange or _raise_not_open()
         exchange = opened.to_exchange(contents.last_number + 1)
         policy = self.policy
-        if exchange.has_full_results:
-            only_live = policy.tool_results == "keep" or policy.max_tool_turns is not None
-            if policy.live_tools or not only_live:
-                tools = policy.live_tools, policy.lasting_tools
-                exchange = stub_tool_results(exchange, self._counter, opened.uncut_results, *tools, only_live=only_live)
-                contents.messages[-len(exchange.messages) :] = exchange.messages
+        if exchange.has_full_results and (policy.live_tools or policy.stubs_at_close):
+            stubs = iter_stubs(exchange.messages, range(len(exchange.messages)), self._counter, policy)
+            contents.replace_open_messages(opened, dict(stubs))
+            exchange = opened.to_exchange(exchange.number)._replace(has_full_results=not policy.stubs_at_close)
         contents.close(exchange)
         self._turn_limit_tokens, self._effective_policy = None, policy
+        self._add_following()
 
     def close_incomplete(self, text: str = "", calls: Iterable[ToolCall] = ()) -> None:
         """Close the open exchange with the tag "incomplete", because its turn ended early.
@@ -271,17 +276,14 @@ class Window:
 
         A policy that was set in the meantime remains in force, and exchanges that exceed it are not restored.
         """
-        self._abort()
-        self._add_following()
-
-    def _abort(self) -> None:
         self._contents.abort(self._contents.open_exchange or _raise_not_open())
         self._turn_limit_tokens, self._effective_policy = None, self.policy
         self._trim_if_needed()
+        self._add_following()
 
     def _add_following(self) -> None:
-        """Add the exchanges that waited for the end of the open one."""
-        while self._following:
+        """Add the first exchange that waited for the open one to end. Closing it adds the next one."""
+        if self._following:
             exchange = self._following.pop(0)
             self.add_exchange(exchange.messages, exchange.tags - exchange.messages[0].tags)
 
@@ -309,9 +311,9 @@ class Window:
         try:
             for message in messages[1:]:
                 self.add(message)
-            self._close()
+            self.close()
         except BaseException:
-            self._abort()
+            self.abort()
             raise
 
     def tag_exchange(self, number: int, *, add: Iterable[str] = (), remove: Iterable[str] = ()) -> None:
@@ -340,7 +342,10 @@ class Window:
     def record_summary_failure(self, passage: SummaryInput) -> None:
         """Record a failed summary of a passage. After the second failure its exchanges are discarded."""
         state = self._contents.state
-        waiting = state.pending_summary and state.pending_summary.build_retry_input(passage)
+        waiting = state.pending_summary
+        if waiting is not None:
+            is_second = waiting.failed_attempts > 0
+            waiting = waiting.without_exchanges(passage.numbers) if is_second else waiting._replace(failed_attempts=1)
         self._contents.state = state._replace(pending_summary=waiting)
 
     def take_changed_exchanges(self) -> tuple[Exchange, ...] | None:

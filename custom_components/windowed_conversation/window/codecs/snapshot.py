@@ -1,28 +1,73 @@
 """A window as JSON, and as database rows: one row for each exchange, and one for the rest of its state."""
 
 from base64 import b64decode, b64encode
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 import json
 import sqlite3
 from typing import Any, NamedTuple
 
 from ..errors import InvalidTag, WindowError
 from ..exchange import EvictionCounts, Exchange, OpenExchange, Snapshot
-from ..messages import Attachment, Message, NativeData, Role, ToolCall, check_tags, join_tags, make_tags, to_message
+from ..messages import (
+    Attachment,
+    Message,
+    NativeData,
+    Role,
+    ToolCall,
+    check_tags,
+    is_int_in_range,
+    join_tags,
+    to_message,
+)
 from ..tokens import dump_arguments
 from ..window import WindowStats
-from .fields import CharAllowance, CodecError, Fields, MalformedData, TooLarge, TooNew, UnknownFormat
+from .fields import (
+    CodecError,
+    FieldChecks,
+    check_data,
+    check_object,
+    decode_json_text,
+    is_text_list,
+    is_timestamp,
+)
 
-_EVICTION_FIELDS = EvictionCounts._fields
 # More than any window ever evicts.
 _MAX_EVICTED_COUNT = 10**15
 # The most messages of one exchange: three times as many as a turn has with the most tool rounds and the most calls in
 # each. It is limited because the time for checking them is quadratic.
 _MAX_EXCHANGE_MESSAGES = 10_000
-METADATA_FIELDS = ("tags", "created", "tokens", "native", "attachments")
 
 FORMAT_NAME = "windowed_conversation"
 FORMAT_VERSION = 1
+
+_SNAPSHOT_FIELDS: FieldChecks = {
+    "format": lambda name: name == FORMAT_NAME,
+    "version": lambda version: is_int_in_range(version, FORMAT_VERSION, FORMAT_VERSION),
+    "conversation_id": str,
+    "exchanges": list,
+    "evicted": dict,
+}
+_EVICTION_FIELDS: FieldChecks = dict.fromkeys(EvictionCounts._fields, partial(is_int_in_range, most=_MAX_EVICTED_COUNT))
+_EXCHANGE_FIELDS: FieldChecks = {"tags": is_text_list, "messages": list}
+_MESSAGE_FIELDS: FieldChecks = {"role": lambda role: isinstance(role, str) and role in Role, "content": str}
+# The fields of a message that only a window has.
+METADATA_FIELDS: FieldChecks = {
+    "tags": is_text_list,
+    "created": is_timestamp,
+    "tokens": is_int_in_range,
+    "native": dict,
+    "attachments": list,
+}
+_OPTIONAL_MESSAGE_FIELDS: FieldChecks = {
+    "tool_calls": list,
+    "tool_call_id": str,
+    "name": str,
+    **METADATA_FIELDS,
+}
+_CALL_FIELDS: FieldChecks = {"id": str, "name": str, "arguments": str}
+_NATIVE_FIELDS: FieldChecks = {"provider": str, "model": str, "value": str}
+_ATTACHMENT_FIELDS: FieldChecks = {"mime_type": str, "name": str, "data": str}
 
 # For each table, the columns with texts whose damage must be detected. `TABLES_SQL` creates the tables; the column
 # `sum` is the checksum of those texts. An exchange's id has the conversation's id in its upper half and the exchange's
@@ -41,9 +86,76 @@ _NUMBER_MASK = (1 << _BITS) - 1
 _EMPTY_STATS = WindowStats(0, 0, 0, 1, 0.0, 0, False, {}, 0, 0, 0, 0, 0)
 
 
-def dump_metadata(message: Message) -> dict[str, Any]:
-    """Return the metadata of a message (tags, time, tokens and so on) as JSON values, without empty fields."""
-    marks = {
+def dump_snapshot(snapshot: Snapshot) -> dict[str, Any]:
+    """Return a snapshot as a dictionary of JSON values."""
+    system = {} if snapshot.system is None else {"system": dump_message(snapshot.system)}
+    return {
+        "format": FORMAT_NAME,
+        "version": FORMAT_VERSION,
+        "conversation_id": snapshot.conversation_id,
+        **system,
+        "exchanges": [dump_exchange(exchange) for exchange in snapshot.exchanges],
+        "evicted": snapshot.evicted._asdict(),
+    }
+
+
+def load_snapshot(data: object) -> Snapshot:
+    """Return the snapshot that `dump_snapshot` returned as a dictionary. Raises `CodecError`."""
+    check_data(data)
+    fields = check_object(data, "conversation", _SNAPSHOT_FIELDS, {"system": dict})
+    system = None
+    if "system" in fields:
+        system = _load_counted_message(fields["system"], "system")
+        if system.role is not Role.SYSTEM or system.tool_calls or not system.content:
+            raise CodecError("system is no system message")
+    exchanges = [_load_exchange(each, f"exchanges[{place}]") for place, each in enumerate(fields["exchanges"])]
+    return Snapshot(fields["conversation_id"], system, tuple(exchanges), load_eviction_counts(fields["evicted"]))
+
+
+def load_eviction_counts(data: object) -> EvictionCounts:
+    """Return the eviction counts of a stored window. Raises `CodecError`."""
+    return EvictionCounts(**check_object(data, "evicted", _EVICTION_FIELDS, {}))
+
+
+def dump_exchange(exchange: Exchange) -> dict[str, Any]:
+    """Return an exchange as a dictionary of JSON values."""
+    sources = {"sources": sorted(exchange.sources)} if exchange.sources else {}
+    messages = [dump_message(message) for message in exchange.messages]
+    return {"tags": sorted(exchange.tags), "messages": messages, **sources}
+
+
+def _load_exchange(data: object, path: str) -> Exchange:
+    fields = check_object(data, path, _EXCHANGE_FIELDS, {"sources": is_text_list})
+    messages = [_load_counted_message(each, f"{path}[{place}]") for place, each in enumerate(fields["messages"])]
+    return build_exchange(messages, fields["tags"], path, fields.get("sources", ()))
+
+
+def build_exchange(messages: Sequence[Message], tags: Iterable[str], path: str, sources: Iterable[str]) -> Exchange:
+    """Return the exchange of counted messages. Raises `CodecError` if they are not one complete exchange."""
+    if not 0 < len(messages) <= _MAX_EXCHANGE_MESSAGES:
+        raise CodecError(f"{path} has no messages, or more than {_MAX_EXCHANGE_MESSAGES}")
+    try:
+        exchange = OpenExchange(messages[0])
+        for message in messages[1:]:
+            exchange.append(message)
+        exchange.tags = join_tags(exchange.tags, check_tags(tags))
+        exchange.sources = frozenset(sources)
+        return exchange.to_exchange()
+    except WindowError as err:
+        # The text of the original error is omitted, because it contains ids.
+        raise CodecError(f"{path} is no whole exchange: {type(err).__name__}") from err
+
+
+def dump_message(message: Message) -> dict[str, Any]:
+    """Return a message as a dictionary of JSON values, without empty fields."""
+    fields = {
+        "role": str(message.role),
+        "content": message.content,
+        "tool_calls": [
+            {"id": call.id, "name": call.name, "arguments": dump_arguments(call)} for call in message.tool_calls
+        ],
+        "tool_call_id": message.tool_call_id,
+        "name": message.name,
         "tags": sorted(message.tags),
         "created": message.created,
         "tokens": message.tokens,
@@ -53,55 +165,7 @@ def dump_metadata(message: Message) -> dict[str, Any]:
             for each in message.attachments
         ],
     }
-    return {name: value for name, value in marks.items() if value not in (None, [])}
-
-
-def load_metadata(fields: Fields) -> dict[str, Any]:
-    """Return the `Message` fields from metadata that `dump_metadata` returned."""
-    return {
-        "tags": load_tags(fields, "tags"),
-        "created": fields.read_seconds("created") if fields.has("created") else None,
-        "tokens": fields.read_integer("tokens") if fields.has("tokens") else None,
-        "native": _load_native(fields.read_child("native")) if fields.has("native") else None,
-        "attachments": tuple(load_attachment(each) for each in fields.children("attachments")),
-    }
-
-
-def load_tags(fields: Fields, name: str) -> frozenset[str]:
-    """Return the tags in a field. Raises an error if a window would not accept them."""
-    try:
-        return check_tags(fields.read_texts(name))
-    except WindowError as err:
-        raise fields.build_error(name, f"is not accepted: {err}") from err
-
-
-def load_eviction_counts(fields: Fields) -> EvictionCounts:
-    """Return the eviction counts of a stored window."""
-    fields.check_field_names(*_EVICTION_FIELDS)
-    return EvictionCounts(*(fields.read_integer(name, _MAX_EVICTED_COUNT) for name in _EVICTION_FIELDS))
-
-
-def build_exchange(
-    messages: Sequence[Message], tags: frozenset[str], path: str, sources: Iterable[str] = ()
-) -> Exchange:
-    """Return the exchange that consists of counted messages.
-
-    Raises `MalformedData` if the messages are not one complete exchange, and `TooLarge` if there are too many.
-    """
-    if not messages:
-        raise MalformedData(f"{path} is empty")
-    if len(messages) > _MAX_EXCHANGE_MESSAGES:
-        raise TooLarge(f"{path} has more than {_MAX_EXCHANGE_MESSAGES} messages")
-    try:
-        exchange = OpenExchange(messages[0])
-        for message in messages[1:]:
-            exchange.append(message)
-        exchange.tags = join_tags(exchange.tags, tags)
-        exchange.sources = frozenset(sources)
-        return exchange.to_exchange()
-    except WindowError as err:
-        # The text of the original error is omitted, because it contains ids.
-        raise MalformedData(f"{path} is no whole exchange: {type(err).__name__}") from err
+    return {name: value for name, value in fields.items() if value not in (None, [])}
 
 
 def _dump_native(native: NativeData) -> dict[str, Any] | None:
@@ -116,120 +180,57 @@ def _dump_native(native: NativeData) -> dict[str, Any] | None:
     return {"provider": native.provider, "model": native.model, "value": value, **tokens}
 
 
-def _load_native(fields: Fields) -> NativeData:
-    fields.check_field_names("provider", "model", "value", "tokens")
-    tokens = fields.read_integer("tokens") if fields.has("tokens") else 0
-    return NativeData(fields.read_text("provider"), fields.read_text("model"), fields.read_json("value"), tokens)
-
-
-def load_attachment(fields: Fields) -> Attachment:
-    """Return a stored attachment of a message."""
-    fields.check_field_names("mime_type", "name", "data")
+def load_message(data: object, path: str) -> Message:
+    """Return the message that `dump_message` returned as a dictionary, or one without metadata. Raises `CodecError`."""
+    fields = check_object(data, path, _MESSAGE_FIELDS, _OPTIONAL_MESSAGE_FIELDS)
     try:
-        data = b64decode(fields.read_text("data"), validate=True)
-    except ValueError as err:
-        raise fields.build_error("data", "is no base64") from err
-    return Attachment(fields.read_text("mime_type"), data, fields.read_text("name"))
-
-
-def dump_snapshot(snapshot: Snapshot) -> dict[str, Any]:
-    """Return a snapshot as a dictionary of JSON values."""
-    system = {} if snapshot.system is None else {"system": _dump_message(snapshot.system)}
-    return {
-        "format": FORMAT_NAME,
-        "version": FORMAT_VERSION,
-        "conversation_id": snapshot.conversation_id,
-        **system,
-        "exchanges": [dump_exchange(exchange) for exchange in snapshot.exchanges],
-        "evicted": snapshot.evicted._asdict(),
-    }
-
-
-def load_snapshot(data: object) -> Snapshot:
-    """Read a snapshot from a dictionary. Raises `UnknownFormat`, `TooNew`, `MalformedData` and `TooLarge`."""
-    if not isinstance(data, dict) or data.get("format") != FORMAT_NAME:
-        raise UnknownFormat("not the form of a conversation of ours")
-    fields = Fields(data, "conversation", CharAllowance())
-    version = fields.read_integer("version")
-    if version > FORMAT_VERSION:
-        raise TooNew(f"version {version} is later than {FORMAT_VERSION}")
-    if version < FORMAT_VERSION:
-        raise fields.build_error("version", "was never written")
-    fields.check_field_names("format", "version", "conversation_id", "system", "exchanges", "evicted")
-    if not fields.has("exchanges"):
-        raise fields.build_error("exchanges", "is missing")
-    return Snapshot(
-        fields.read_text("conversation_id"),
-        _load_system(fields.read_child("system")) if fields.has("system") else None,
-        tuple(_load_exchange(exchange) for exchange in fields.children("exchanges")),
-        load_eviction_counts(fields.read_child("evicted")),
+        tags = check_tags(fields.get("tags", ()))
+    except InvalidTag as err:
+        raise CodecError(f"{path}.tags is not valid: {err}") from err
+    return to_message(
+        Role(fields["role"]),
+        fields["content"],
+        tuple([_load_call(call, f"{path}.tool_calls") for call in fields.get("tool_calls", ())]),
+        fields.get("tool_call_id"),
+        fields.get("name"),
+        tags,
+        fields.get("created"),
+        fields.get("tokens"),
+        _load_native(fields["native"], f"{path}.native") if "native" in fields else None,
+        tuple([_load_attachment(each, f"{path}.attachments") for each in fields.get("attachments", ())]),
     )
 
 
-def dump_exchange(exchange: Exchange) -> dict[str, Any]:
-    """Return an exchange as a dictionary of JSON values."""
-    sources = {"sources": sorted(exchange.sources)} if exchange.sources else {}
-    messages = [_dump_message(message) for message in exchange.messages]
-    return {"tags": sorted(exchange.tags), "messages": messages, **sources}
-
-
-def _load_exchange(fields: Fields) -> Exchange:
-    fields.check_field_names("tags", "messages", "sources")
-    messages = [_load_message(message) for message in fields.children("messages")]
-    return build_exchange(messages, load_tags(fields, "tags"), fields.path, fields.read_texts("sources"))
-
-
-def _load_system(fields: Fields) -> Message:
-    message = _load_message(fields)
-    if message.role != Role.SYSTEM or message.tool_calls or not message.content:
-        raise MalformedData(f"{fields.path} is no system message")
+def _load_counted_message(data: object, path: str) -> Message:
+    message = load_message(data, path)
+    if message.tokens is None:
+        raise CodecError(f"{path} has no tokens")
     return message
 
 
-def _dump_message(message: Message) -> dict[str, Any]:
-    fields = {
-        "role": str(message.role),
-        "content": message.content,
-        "tool_calls": [
-            {"id": call.id, "name": call.name, "arguments": dump_arguments(call)} for call in message.tool_calls
-        ],
-        "tool_call_id": message.tool_call_id,
-        "name": message.name,
-    }
-    return {name: value for name, value in fields.items() if value not in (None, [])} | dump_metadata(message)
+def _load_call(data: object, path: str) -> ToolCall:
+    fields = check_object(data, path, _CALL_FIELDS, {})
+    arguments = decode_json_text(fields["arguments"], path)
+    if not isinstance(arguments, dict):
+        raise CodecError(f"{path} has arguments that are no object")
+    return ToolCall(fields["id"], fields["name"], arguments)
 
 
-def _load_message(fields: Fields) -> Message:
-    fields.check_field_names("role", "content", "tool_calls", "tool_call_id", "name", *METADATA_FIELDS)
-    marks = load_metadata(fields)
-    if marks["tokens"] is None:
-        raise fields.build_error("tokens", "is missing")
-    role = fields.read_text("role")
-    if role not in Role:
-        raise fields.build_error("role", "is none")
-    return Message(
-        role=Role(role),
-        content=fields.read_text("content"),
-        tool_calls=tuple(_load_call(call) for call in fields.children("tool_calls")),
-        tool_call_id=fields.read_optional_text("tool_call_id"),
-        name=fields.read_optional_text("name"),
-        **marks,
-    )
+def _load_native(data: object, path: str) -> NativeData:
+    fields = check_object(data, path, _NATIVE_FIELDS, {"tokens": is_int_in_range})
+    return NativeData(**{**fields, "value": decode_json_text(fields["value"], path)})
 
 
-def _load_call(fields: Fields) -> ToolCall:
-    fields.check_field_names("id", "name", "arguments")
-    return ToolCall(fields.read_text("id"), fields.read_text("name"), fields.read_json_object("arguments"))
+def _load_attachment(data: object, path: str) -> Attachment:
+    fields = check_object(data, path, _ATTACHMENT_FIELDS, {})
+    try:
+        return Attachment(fields["mime_type"], b64decode(fields["data"], validate=True), fields["name"])
+    except ValueError as err:
+        raise CodecError(f"{path} has data that are no base64") from err
 
 
 class StoredConversation(NamedTuple):
     """A stored conversation without its exchanges. `used_at` is its last use, in seconds since the epoch."""
-
-    id: int
-    agent_id: str
-    window_key: str
-    used_at: float
-    stats: WindowStats
 
 
 class ConversationChange(NamedTuple):
@@ -275,9 +276,9 @@ def delete_orphans(connection: sqlite3.Connection) -> None:
 def list_stored_conversations(connection: sqlite3.Connection, agent: str | None = None) -> list[StoredConversation]:
     """Return the conversations of one agent, or of all agents, with the least recently used one first."""
     rows = connection.execute(
-        "SELECT id, agent, key, used, state FROM conversation WHERE ?1 IS NULL OR agent = ?1 ORDER BY used", (agent,)
+        "SELECT agent, key, used, state FROM conversation WHERE ?1 IS NULL OR agent = ?1 ORDER BY used", (agent,)
     )
-    return [StoredConversation(row, name, key, used, _load_stats(state)) for row, name, key, used, state in rows]
+    return [StoredConversation(name, key, used, _load_stats(state)) for name, key, used, state in rows]
 
 
 def read_conversation(connection: sqlite3.Connection, agent: str, key: str) -> Snapshot | None:
@@ -296,6 +297,20 @@ def read_conversation(connection: sqlite3.Connection, agent: str, key: str) -> S
     stats = _load_stats(state)
     evicted = EvictionCounts(stats.evicted_exchanges, stats.evicted_messages, stats.evicted_tokens, stats.trims)
     return Snapshot("", None, exchanges, evicted)
+
+
+def read_first_exchanges(connection: sqlite3.Connection, agent: str) -> dict[str, Exchange]:
+    """Return the oldest exchange of each stored conversation of an agent, by window key."""
+    rows = connection.execute(
+        """
+        SELECT key, text FROM conversation JOIN exchange ON exchange.id = (
+            SELECT min(id) FROM exchange
+            WHERE id BETWEEN conversation.id << :bits AND conversation.id << :bits | :mask
+        ) WHERE agent = :agent
+        """,
+        {"bits": _BITS, "mask": _NUMBER_MASK, "agent": agent},
+    )
+    return {key: exchange for key, text in rows for exchange in _load_exchange_row(0, text)}
 
 
 def _encode_json(value: object) -> str:
@@ -318,26 +333,6 @@ def _load_stats(state: str) -> WindowStats:
 def _load_exchange_row(number: int, text: str) -> Iterator[Exchange]:
     """Yield the exchange of a row, or nothing if the row is not valid."""
     try:
-        fields = json.loads(text)
-        messages = tuple(map(_load_row_message, fields["messages"]))
-        tokens = sum(message.tokens or 0 for message in messages)
-        sources = frozenset(fields.get("sources", ()))
-        yield Exchange(messages, make_tags(tuple(fields["tags"])), tokens, sources=sources).with_number(number)
-    except AttributeError, LookupError, TypeError, ValueError, RecursionError, CodecError, InvalidTag:
+        yield _load_exchange(json.loads(text), "exchange").with_number(number)
+    except ValueError, RecursionError, CodecError:
         return
-
-
-def _load_row_message(fields: Mapping[str, Any]) -> Message:
-    native, calls = fields.get("native"), fields.get("tool_calls", ())
-    return to_message(
-        Role(fields["role"]),
-        fields["content"],
-        tuple(ToolCall(call["id"], call["name"], json.loads(call["arguments"])) for call in calls),
-        fields.get("tool_call_id"),
-        fields.get("name"),
-        make_tags(tuple(fields.get("tags", ()))),
-        fields.get("created"),
-        fields["tokens"],
-        native and NativeData(**{**native, "value": json.loads(native["value"])}),
-        tuple(load_attachment(Fields(each, "attachment", CharAllowance())) for each in fields.get("attachments", ())),
-    )
