@@ -55,7 +55,9 @@ async def _async_check_reachable(hass: HomeAssistant, urls: Iterable[str]) -> st
 def _find_last_answer(accounts: Iterable[AccountConfigEntry]) -> dict[str, Any]:
     """Return the time of the latest answer by a model since startup, or an empty dictionary if there was none."""
     loaded = (account.runtime_data.server for account in accounts if account.state is ConfigEntryState.LOADED)
-    answers = [server.answered_at for server in loaded if server is not None and server.answered_at is not None]
+    answers = [
+        server.cache.answered_at for server in loaded if server is not None and server.cache.answered_at is not None
+    ]
     return {"last_answer": max(answers)} if answers else {}
 
 
@@ -70,7 +72,7 @@ def _describe_memory(hass: HomeAssistant) -> dict[str, Any]:
         "memory": _OK_STATUS if state.reason is None else {"type": "failed", "error": state.reason},
         "memory_size": f"{size / 1_000_000:.1f} MB",
         "memory_queued": counts.queued,
-        "memory_dropped": counts.lost_count,
+        "memory_dropped": counts.dropped + counts.refused,
         "memory_late": store.late_searches,
     }
     if counts.written_at is None:

@@ -72,7 +72,7 @@ def test_the_next_page_begins_after_the_last_turn(memory, turns) -> None:
         {"agents": frozenset({"a2"})},
         {"people": frozenset({"anna"})},
         {"people": frozenset({"anna", "nobody"})},
-        {"route": "fallback"},
+        {"routes": frozenset({"fallback"})},
         {"outcome": "error"},
         {"tool": "GetTime"},
         {"tool": "intent__GetDate"},

@@ -8,7 +8,7 @@ from custom_components.windowed_conversation.memory.turn.forgetting import CONVE
 from custom_components.windowed_conversation.record import RECORD, forget_turns
 from custom_components.windowed_conversation.store import VALUE_TABLE, write_value
 from custom_components.windowed_conversation.window import EstimatedCounter, Message, Window, WindowPolicy
-from custom_components.windowed_conversation.window.codecs.snapshot import ConversationChange, write_conversation_change
+from custom_components.windowed_conversation.window.codecs.snapshot import StoredConversation, write_conversation
 
 LANGUAGES = ("en", "de")
 PAGE = 4_096
@@ -19,18 +19,13 @@ def opened(path):
     return Memory(path, LANGUAGES, rooms=(RECORD, CONVERSATIONS, VALUE_TABLE), companions=(forget_turns,))
 
 
-def conversation(*said, key="c1"):
-    """Return a conversation of the home with these user messages."""
-    window = Window(key, WindowPolicy(10**9), EstimatedCounter())
+def add_conversation(memory, *said):
+    """Store a conversation of the home with these user messages."""
+    window = Window("c1", WindowPolicy(10**9), EstimatedCounter())
     for each in said:
         window.add_exchange((Message.user(each), Message.assistant("I see.")))
-    return ConversationChange("a1", key, 1.0, window.stats(), window.exchanges())
-
-
-def add_conversation(memory, *said, key="c1"):
-    """Store a conversation with these user messages."""
     with memory.database.write_transaction() as connection:
-        write_conversation_change(connection, conversation(*said, key=key))
+        write_conversation(connection, StoredConversation("a1", "c1", 1.0, window.stats()), window.exchanges())
 
 
 def add_value(memory, name, value):

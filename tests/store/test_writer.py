@@ -146,7 +146,7 @@ def test_what_there_is_no_room_for_is_counted_and_what_waits_is_kept(make, path)
         writer.submit(Memory.get_facts).result(_ENOUGH)
 
     assert refused.value.reason == "locked"
-    assert (writer.counts.queued, writer.counts.lost_count) == (3, 2)
+    assert (writer.counts.queued, writer.counts.dropped) == (3, 2)
     writer.start()
     assert writer.drain(_ENOUGH)
     assert said(path) == ["bread 0", "bread 1", "bread 2"]

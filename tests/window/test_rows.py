@@ -11,12 +11,12 @@ import pytest
 from custom_components.windowed_conversation.window import Attachment, Message, NativeData, Window, WindowPolicy
 from custom_components.windowed_conversation.window.codecs.snapshot import (
     TABLES_SQL,
-    ConversationChange,
+    StoredConversation,
     delete_conversation,
     delete_orphans,
     list_stored_conversations,
     read_conversation,
-    write_conversation_change,
+    write_conversation,
 )
 
 from .conversations import windows
@@ -46,7 +46,7 @@ def talk(*said: str, policy: WindowPolicy | None = None) -> Window:
 
 
 def write(connection: sqlite3.Connection, window: Window, key: str = "kitchen", used: float = 1.0) -> None:
-    write_conversation_change(connection, ConversationChange("a1", key, used, window.stats(), window.exchanges()))
+    write_conversation(connection, StoredConversation("a1", key, used, window.stats()), window.exchanges())
 
 
 def texts(connection: sqlite3.Connection, key: str = "kitchen") -> list[str]:
@@ -119,8 +119,8 @@ def test_only_what_has_changed_is_written(stored: sqlite3.Connection) -> None:
     window.tag_exchange(2, add={"important"})
     before, changes = dict(stored.execute("SELECT id, text FROM exchange")), stored.total_changes
 
-    change = ConversationChange("a1", "kitchen", 3.0, window.stats(), window.exchanges()[1:4:2], removed_numbers=[1])
-    write_conversation_change(stored, change)
+    conversation = StoredConversation("a1", "kitchen", 3.0, window.stats())
+    write_conversation(stored, conversation, window.exchanges()[1:4:2], removed_numbers=[1])
 
     assert stored.total_changes - changes == 4
     assert texts(stored) == ["two", "three", "new"]
@@ -130,7 +130,7 @@ def test_only_what_has_changed_is_written(stored: sqlite3.Connection) -> None:
 
 
 def test_conversations_are_listed_by_their_last_use(stored: sqlite3.Connection) -> None:
-    write_conversation_change(stored, ConversationChange("a2", "kitchen", 1.5, talk().stats()))
+    write_conversation(stored, StoredConversation("a2", "kitchen", 1.5, talk().stats()))
 
     found = [(each.agent_id, each.window_key, each.used_at) for each in list_stored_conversations(stored)]
 

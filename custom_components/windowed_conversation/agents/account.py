@@ -4,7 +4,6 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from weakref import WeakKeyDictionary
 
 from homeassistant.core import HomeAssistant, callback
 from homeassistant.util.hass_dict import HassKey
@@ -22,7 +21,7 @@ from .conversation_store import ConversationStore
 from .gate import GateState
 from .promises import PromisedAnswers
 from .statistics import AgentStatistics
-from .store import AgentStore, StoredValue, async_get_store, async_start_store
+from .store import AgentStore, StoredValue, StoreSource, async_get_store, async_start_store
 from .window_notes import NotesByWindow
 
 _ACCOUNT_STATES_KEY: HassKey[dict[str, AccountState]] = HassKey(f"{DOMAIN}_account_states")
@@ -68,8 +67,8 @@ class AgentState:
     counter: CalibratedCounter
     statistics: AgentStatistics
     promises: PromisedAnswers
-    stored_values: tuple[StoredValue, ...]
-    notes_by_window: NotesByWindow = field(default_factory=WeakKeyDictionary)
+    sources: tuple[StoreSource, ...]
+    notes_by_window: NotesByWindow = field(default_factory=NotesByWindow)
     # The ends of private conversations, in seconds since the epoch, by the keys of their windows.
     private_until: dict[str, float] = field(default_factory=dict)
     gate: GateState = field(default_factory=GateState)
@@ -93,7 +92,7 @@ class AccountState:
 
     calibrations: ModelCalibrations
     server: ServerCache
-    stored_values: tuple[StoredValue, ...]
+    sources: tuple[StoreSource, ...]
     agent_states: dict[str, AgentState] = field(default_factory=dict)
 
 
@@ -181,14 +180,13 @@ def async_drop_removed_states(hass: HomeAssistant) -> set[str]:
     entries = {entry.entry_id: entry for entry in hass.config_entries.async_entries(DOMAIN)}
     present = {agent_id for entry in entries.values() for agent_id in entry.subentries}
     removed = set[str]()
+    stopped = list[StoreSource]()
     for account in accounts.values():
         for agent_id in account.agent_states.keys() - present:
             removed.add(agent_id)
-            state = account.agent_states.pop(agent_id)
-            state.conversations.stop()
-            for value in state.stored_values:
-                value.stop()
+            stopped += account.agent_states.pop(agent_id).sources
     for entry_id in accounts.keys() - entries.keys():
-        for value in accounts.pop(entry_id).stored_values:
-            value.stop()
+        stopped += accounts.pop(entry_id).sources
+    for source in stopped:
+        source.stop()
     return removed

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from functools import lru_cache
 import time
+from typing import override
 
 from homeassistant.core import callback
 from homeassistant.helpers.chat_session import CONVERSATION_TIMEOUT
@@ -15,15 +16,14 @@ from ..store import WriteJob
 from ..turn.routing import WindowKey
 from ..window import CalibratedCounter, Exchange, Snapshot, Window, WindowRegistry
 from ..window.codecs.snapshot import (
-    ConversationChange,
     StoredConversation,
     delete_conversation,
     list_stored_conversations,
     read_conversation,
-    write_conversation_change,
+    write_conversation,
 )
 from .config import AgentConfig
-from .store import AgentStore
+from .store import AgentStore, StoreSource
 
 # 2026-01-01, in seconds since the epoch. An earlier time means that the clock had not been set yet.
 _MIN_VALID_TIMESTAMP = 1_767_225_600
@@ -35,19 +35,18 @@ _REOPEN_SECONDS = CONVERSATION_TIMEOUT.total_seconds()
 _MAX_WINDOWS = 100
 
 
-class ConversationStore:
+class ConversationStore(StoreSource):
     """The stored conversations of an agent and their unwritten changes. The object outlives a reload."""
 
     def __init__(self, store: AgentStore, agent_id: str, config: AgentConfig, counter: CalibratedCounter) -> None:
-        self._store = store
-        # Writes the pending changes of all agents, not only of this one.
-        self.save = store.async_save
+        self.store = store
         self._agent_id = agent_id
         self._persistence = config.persistence
         self.windows = WindowRegistry(
             lambda key: Window(WindowKey.parse(key).conversation, config.policy, counter),
             read=self._async_read_snapshot,
-            has_ended=_has_ended,
+            reopen_seconds=_REOPEN_SECONDS,
+            is_lasting=_has_custom_id,
             max_windows=_MAX_WINDOWS,
             idle_seconds=config.expiry_seconds,
         )
@@ -57,33 +56,21 @@ class ConversationStore:
         self._is_listed = False
         self._has_new_file = False
 
-    async def async_start(self) -> None:
-        """List the stored conversations, and subscribe to the store so that later changes are written."""
-        await self.async_refresh_listing()
-        self._store.write_sources.append(self.take_write_jobs)
-        self._store.new_file_listeners.append(self._write_again)
-        self._store.opening_listeners.append(self._async_refresh_if_needed)
-
-    @callback
-    def stop(self) -> None:
-        """Stop writing changes."""
-        self._store.write_sources.remove(self.take_write_jobs)
-        self._store.new_file_listeners.remove(self._write_again)
-        self._store.opening_listeners.remove(self._async_refresh_if_needed)
-
-    def _write_again(self) -> None:
+    @override
+    def write_again(self) -> None:
         # A new file may contain the rows that were recovered from a damaged one.
         self._stored = dict.fromkeys(self._stored)
         self._has_new_file = True
 
-    async def _async_refresh_if_needed(self) -> None:
+    @override
+    async def async_read_missing(self) -> None:
         if self._has_new_file or not self._is_listed:
             self._has_new_file = False
             await self.async_refresh_listing()
         # The contents of these conversations have to be read before their new exchanges can be written.
         for key in self.windows.unread_keys():
             await self.windows.load(key)
-        self._store.async_save_soon()
+        self.store.async_save_soon()
 
     async def async_refresh_listing(self) -> None:
         """List the conversations in the file, with their statistics. Those in working memory stay unchanged.
@@ -91,7 +78,7 @@ class ConversationStore:
         Exchanges from before the first listing are appended to the stored conversation.
         """
         try:
-            stored = await self._store.async_read(self._list_stored, list[StoredConversation]())
+            stored = await self.store.async_read(self._list_stored, list[StoredConversation]())
         except MemoryUnavailable:
             return
         now = time.time()
@@ -99,7 +86,11 @@ class ConversationStore:
             self._stored.setdefault(each.window_key, None)
         self.windows.register_stored(
             {
-                each.window_key: (each.stats, _idle_seconds(each.used_at, now))
+                # not idle if the clock was wrong then or is wrong now
+                each.window_key: (
+                    each.stats,
+                    now - each.used_at if _MIN_VALID_TIMESTAMP <= each.used_at <= now else 0.0,
+                )
                 for each in stored
                 if self._should_store(each.window_key)
             },
@@ -110,7 +101,7 @@ class ConversationStore:
 
     async def _async_read_snapshot(self, key: str) -> Snapshot | None:
         try:
-            found = await self._store.async_read(self._read_snapshot, None, key)
+            found = await self.store.async_read(self._read_snapshot, None, key)
         except MemoryUnavailable:
             return None
         snapshot = found or Snapshot("")
@@ -122,10 +113,11 @@ class ConversationStore:
         """Set which conversations are stored."""
         if persistence is not self._persistence:
             self._persistence = persistence
-            self._store.async_save()
+            self.store.async_save()
             # Erase deleted rows from the file, so that no byte remains of conversations that are not stored any more.
-            self._store.writer.submit(Memory.erase)
+            self.store.writer.submit(Memory.erase)
 
+    @override
     def take_write_jobs(self) -> Iterator[WriteJob]:
         if not self._is_listed:
             return
@@ -154,9 +146,9 @@ class ConversationStore:
                 counts = len(exchanges), sum(len(each.messages) for each in exchanges)
                 tokens = sum(each.tokens for each in exchanges)
                 stats = stats._replace(exchange_count=counts[0], message_count=counts[1], current_tokens=tokens)
-            change = ConversationChange(self._agent_id, key, round(used, 3), stats, changed, before.keys() - now.keys())
+            stored = StoredConversation(self._agent_id, key, round(used, 3), stats)
             self._stored[key] = now
-            yield WriteJob(write_conversation_change, arguments=(change,))
+            yield WriteJob(write_conversation, arguments=(stored, changed, before.keys() - now.keys()))
 
     def _should_store(self, key: str) -> bool:
         if self._persistence is Persistence.OWN_IDS:
@@ -170,15 +162,6 @@ class ConversationStore:
     def _read_snapshot(self, memory: Memory, key: str) -> Snapshot | None:
         with memory.database.read_transaction() as connection:
             return read_conversation(connection, self._agent_id, key)
-
-
-def _has_ended(key: str, idle_seconds: float) -> bool:
-    return idle_seconds > _REOPEN_SECONDS and not _has_custom_id(key)
-
-
-def _idle_seconds(used: float, now: float) -> float:
-    """Return the seconds since a conversation was used, or 0 if the clock was wrong then or is wrong now."""
-    return now - used if _MIN_VALID_TIMESTAMP <= used <= now else 0.0
 
 
 @lru_cache(maxsize=1024)

@@ -1,5 +1,6 @@
 """The single store of all agents: opened in the background, written by its own thread, closed at shutdown."""
 
+from abc import ABC, abstractmethod
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -9,7 +10,7 @@ import logging
 import math
 from pathlib import Path
 import time
-from typing import Any
+from typing import Any, override
 
 from home_assistant_intents import get_intents, get_languages
 from homeassistant.config_entries import ConfigEntry
@@ -60,12 +61,40 @@ RECORD_TEXT_DAYS = 7
 _STORE_KEY: HassKey[AgentStore] = HassKey(f"{DOMAIN}_store")
 
 
-@dataclass(eq=False, slots=True)
-class StoredValue:
-    """A value of an account or agent that is written after each change.
+class StoreSource(ABC):
+    """Data of an account or an agent that is read once the file can be read, and written after each change.
 
-    Nothing is written before the stored value has been read, because that would overwrite it.
+    Nothing is written before the stored data has been read, because that would overwrite it.
     """
+
+    store: AgentStore
+
+    async def async_start(self) -> None:
+        """Read the stored data, now or as soon as the store is available. Later changes are then written."""
+        self.store.sources.append(self)
+        await self.async_read_missing()
+
+    @callback
+    def stop(self) -> None:
+        """Stop writing, because the owner has been removed."""
+        self.store.sources.remove(self)
+
+    @abstractmethod
+    def take_write_jobs(self) -> Iterable[WriteJob]:
+        """Return the writes for all changes since the last call."""
+
+    @abstractmethod
+    def write_again(self) -> None:
+        """Write everything again, because the file is new."""
+
+    @abstractmethod
+    async def async_read_missing(self) -> None:
+        """Read what could not be read before."""
+
+
+@dataclass(eq=False, slots=True)
+class StoredValue(StoreSource):
+    """A value of an account or agent."""
 
     store: AgentStore
     owner_id: str
@@ -78,21 +107,18 @@ class StoredValue:
     on_written: Callable[[Any], None] | None = None
     _last_stored_value: Any = field(default=None, init=False)
     _is_read: bool = field(default=False, init=False)
-
-    async def async_start(self) -> None:
-        """Read the stored value, now or as soon as the store is available. Later changes are then written."""
-        self.store.new_file_listeners.append(self.write_again)
-        self.store.opening_listeners.append(self._async_read_if_unread)
-        await self._async_read()
+    _may_have_changed: bool = field(default=False, init=False)
 
     @callback
-    def stop(self) -> None:
-        """Stop writing, because the owner has been removed."""
-        self._is_read = False
-        self.store.new_file_listeners.remove(self.write_again)
-        self.store.opening_listeners.remove(self._async_read_if_unread)
+    def save_soon(self) -> None:
+        """Schedule a write of the value if it has changed."""
+        self._may_have_changed = True
+        self.store.async_save_soon()
 
-    async def _async_read(self) -> None:
+    @override
+    async def async_read_missing(self) -> None:
+        if self._is_read:
+            return
         try:
             stored = await self.store.async_read(self._read_value, None)
         except MemoryUnavailable:
@@ -100,32 +126,23 @@ class StoredValue:
         if not self._is_read:
             self._is_read, self._last_stored_value = True, stored
             self.restore(stored)
+            self._may_have_changed |= stored is not None
+            self.store.async_save_soon()
 
-    async def _async_read_if_unread(self) -> None:
-        if not self._is_read:
-            await self._async_read()
-            self.save_soon()
-
-    @callback
-    def save_soon(self) -> None:
-        """Schedule a write of the value if it has changed."""
-        self.store.async_save_soon(self)
-
-    @callback
+    @override
     def write_again(self) -> None:
-        """Write the value again, even if it has not changed since the last write."""
-        if self._last_stored_value is not None:
-            self._last_stored_value = None
-            self.save_soon()
+        self._may_have_changed |= self._last_stored_value is not None
+        self._last_stored_value = None
 
-    def take_write_job(self) -> WriteJob | None:
-        """Return the write of the value, or None if it has not changed."""
-        value = self.get_value()
-        if not self._is_read or value == self._last_stored_value:
-            return None
-        self._last_stored_value = value
-        on_written = partial(self.store.run_in_loop, self.on_written, value) if self.on_written else None
-        return WriteJob(write_value, on_written, (self.owner_id, self.name, value))
+    @override
+    def take_write_jobs(self) -> Iterable[WriteJob]:
+        if not self._is_read or not self._may_have_changed:
+            return
+        value, self._may_have_changed = self.get_value(), False
+        if value != self._last_stored_value:
+            self._last_stored_value = value
+            on_written = partial(self.store.run_in_loop, self.on_written, value) if self.on_written else None
+            yield WriteJob(write_value, on_written, (self.owner_id, self.name, value))
 
     def _read_value(self, memory: Memory) -> Any:
         with memory.database.read_transaction() as connection:
@@ -149,12 +166,10 @@ class AgentStore:
         self._running_deletions = 0
         # The number of days for which turns are stored, by agent id. The writer thread reads this mapping.
         self._days_by_agent: Mapping[str, int] = {}
-        self.write_sources: list[Callable[[], Iterable[WriteJob]]] = []
-        # Callbacks after a new file is created, and after each opening of the file.
-        self.new_file_listeners: list[Callable[[], None]] = []
+        self.sources: list[StoreSource] = []
+        # Callbacks after each opening of the file.
         self.opening_listeners: list[Callable[[], Coroutine[Any, Any, None]]] = []
         self._pending_records: list[object] = []
-        self._changed_values: dict[StoredValue, None] = {}
         self._save_timer: asyncio.TimerHandle | None = None
         self._is_closed = False
         self._languages = (hass.config.language, "en")
@@ -210,10 +225,8 @@ class AgentStore:
         self.async_save_soon()
 
     @callback
-    def async_save_soon(self, value: StoredValue | None = None) -> None:
+    def async_save_soon(self) -> None:
         """Schedule a write of all changes after a short delay."""
-        if value is not None:
-            self._changed_values[value] = None
         # Without subscriptions, the store is closed.
         if self._save_timer is None and self._unsubscribers and not self._is_stopping:
             self._save_timer = self._hass.loop.call_later(_SAVE_DELAY, self.async_save)
@@ -229,12 +242,10 @@ class AgentStore:
             self._save_timer = None
         if self._running_deletions:
             return
-        changes = [change for source in self.write_sources for change in source()]
-        values = [change for value in self._changed_values if (change := value.take_write_job()) is not None]
+        changes = [change for source in self.sources for change in source.take_write_jobs()]
         records, self._pending_records = self._pending_records, []
-        self._changed_values.clear()
-        if records or changes or values:
-            self.writer.put(*records, *changes, *values)
+        if records or changes:
+            self.writer.put(*records, *changes)
             # the queue may have been full, which changes only a count
             for listener in tuple(self._listeners):
                 listener()
@@ -383,9 +394,9 @@ class AgentStore:
     def _on_file_opened(self, is_new: bool) -> None:
         if self._is_stopping:
             return
-        for write_anew in tuple(self.new_file_listeners) if is_new else ():
-            write_anew()
-        for read in tuple(self.opening_listeners):
+        for source in self.sources if is_new else ():
+            source.write_again()
+        for read in (*[source.async_read_missing for source in self.sources], *self.opening_listeners):
             self._hass.async_create_background_task(read(), "read from the store")
         self.async_save_soon()
 

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from hashlib import sha256
 import json
-from typing import Any, NotRequired, TypedDict
+from types import UnionType
+from typing import Any, NotRequired, TypedDict, cast, get_type_hints
 
 from ..store import has_json_type
 
@@ -73,6 +74,8 @@ class TurnRecord(TypedDict):
     # The id of a user, or None for an unknown speaker.
     person: str | None
     device: str | None
+    # The entity id of the automation or script that asked, or None.
+    automation: str | None
     route: str
     reason: str | None
     outcome: str
@@ -106,35 +109,15 @@ class TurnRecord(TypedDict):
     tool_calls: NotRequired[list[ToolCallText]]
 
 
-# The values of unknown fields, which are not stored.
-EMPTY_TURN: TurnRecord = {
-    "turn_id": "",
-    "time": 0.0,
-    "agent": "",
-    "entity_id": None,
-    "conversation_id": None,
-    "person": None,
-    "device": None,
-    "route": "",
-    "reason": None,
-    "outcome": "",
-    "error": None,
-    "message": None,
-    "answered_by": None,
-    "failures": [],
-    "tools": [],
-    "failed_tool_calls": 0,
-    "memory_late": False,
-    "requests": 0,
-    "usage": {},
-    "cost": None,
-    "time_to_first_token": None,
-    "duration": 0.0,
-    "summarizes_turn": None,
-    "waterfall": [],
-    "attempts": [],
-    "has_text": False,
-}
+# The values of unknown fields, which are not stored: None if the type has it, else an empty value.
+EMPTY_TURN: TurnRecord = cast(
+    "TurnRecord",
+    {
+        name: None if isinstance(kind, UnionType) else kind()
+        for name, kind in get_type_hints(TurnRecord).items()
+        if name in TurnRecord.__required_keys__
+    },
+)
 
 # The fields that have columns and tables of their own.
 _FIELDS_ELSEWHERE = {"turn_id", "time", "has_text", "said", "answer", "tool_calls"}

@@ -10,7 +10,6 @@ from ..memory.core import Erasure, LostRows, mark_unerased
 from ..store import Schema, checksum_sql
 from .fields import (
     MAX_FIELD_CHARS,
-    SentRequest,
     ToolCallText,
     TurnRecord,
     calculate_fingerprint,
@@ -97,7 +96,10 @@ def store_turn(connection: sqlite3.Connection, build: Callable[[], TurnRecord]) 
     if turn["has_text"]:
         _store_text(connection, row, turn)
     if row % _TURNS_PER_LIMIT_CHECK == 0:
-        _delete_excess_turns(connection)
+        oldest = _SELECT_OLDEST.format(row="row", table="turn_record")
+        _delete_turns(connection, _select_rows(connection, oldest, (MAX_TURNS,)))
+        oldest = _SELECT_OLDEST.format(row="turn", table="record_words")
+        _delete_texts(connection, _select_rows(connection, oldest, (MAX_TEXTS,)))
 
 
 def store_turn_cost(connection: sqlite3.Connection, turn_id: str, cost: str) -> None:
@@ -113,8 +115,11 @@ def _store_text(connection: sqlite3.Connection, row: int, turn: TurnRecord) -> N
     texts = [truncate(each, _MAX_TEXT_CHARS) for each in (turn["said"], turn["answer"])]
     connection.execute("INSERT INTO record_words VALUES (?, ?, ?, ?)", (row, *texts, encode_json(calls)))
     for number, attempt in enumerate(turn["attempts"]):
-        if "sent" in attempt:
-            _store_sent_request(connection, (row, number), attempt["sent"])
+        if sent := attempt.get("sent"):
+            parts = (sent["system"], encode_json(sent["tools"]), *map(encode_json, sent["messages"]))
+            system, tools, *messages = (_find_or_store_text(connection, each) for each in parts)
+            values = row, number, system, tools, encode_json(messages)
+            connection.execute("INSERT INTO record_sent VALUES (?, ?, ?, ?, ?)", values)
 
 
 def _encode_call(call: ToolCallText) -> list[object]:
@@ -126,12 +131,6 @@ def _encode_call(call: ToolCallText) -> list[object]:
         truncate(arguments, _MAX_CALL_CHARS) if is_long else call["arguments"],
         result and truncate(result, _MAX_CALL_CHARS),
     ]
-
-
-def _store_sent_request(connection: sqlite3.Connection, place: tuple[int, int], sent: SentRequest) -> None:
-    texts = (sent["system"], encode_json(sent["tools"]), *map(encode_json, sent["messages"]))
-    system, tools, *messages = (_find_or_store_text(connection, each) for each in texts)
-    connection.execute("INSERT INTO record_sent VALUES (?, ?, ?, ?, ?)", (*place, system, tools, encode_json(messages)))
 
 
 def _find_or_store_text(connection: sqlite3.Connection, text: str) -> int:
@@ -239,16 +238,6 @@ def _delete_texts(connection: sqlite3.Connection, rows: Collection[int]) -> None
             UNION SELECT value FROM record_sent, json_each(iif(json_valid(messages), messages, '[]'))
         )
     """)
-
-
-def _delete_excess_turns(connection: sqlite3.Connection) -> None:
-    """Delete the oldest turns, and the text of the oldest turns, that exceed the limits."""
-    _delete_turns(
-        connection, _select_rows(connection, _SELECT_OLDEST.format(row="row", table="turn_record"), (MAX_TURNS,))
-    )
-    _delete_texts(
-        connection, _select_rows(connection, _SELECT_OLDEST.format(row="turn", table="record_words"), (MAX_TEXTS,))
-    )
 
 
 def _select_rows(connection: sqlite3.Connection, query: str, values: Mapping[str, object] | tuple[object]) -> set[int]:

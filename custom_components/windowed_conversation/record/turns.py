@@ -28,7 +28,8 @@ _TOOL_CONDITION = """
 _CONDITION_BY_FIELD = {
     "since": "at >= :since",
     "until": "at <= :until",
-    **{each: f"figures ->> '{each}' = :{each}" for each in ("route", "outcome", "conversation_id")},
+    **{each: f"figures ->> '{each}' = :{each}" for each in ("outcome", "conversation_id")},
+    "routes": IN_LIST_CONDITION.format("figures ->> 'route'", ":routes"),
     "people": IN_LIST_CONDITION.format("coalesce(figures ->> 'person', '')", ":people"),
     "agents": IN_LIST_CONDITION.format("figures ->> 'agent'", ":agents"),
     "tool": _TOOL_CONDITION,
@@ -40,10 +41,11 @@ _SLOT_SECONDS = 900
 # The excluded routes are an agent's own work, which is recorded like a turn.
 _SELECT_SUMS = """
     SELECT CAST(at / :slot_seconds AS INTEGER) AS slot, figures ->> 'agent' AS agent, figures ->> 'person' AS person,
+    figures ->> '$.attempts[#-1].model' AS model, figures ->> 'route' AS route,
     count(*) FILTER (WHERE figures ->> 'route' NOT IN ('summary', 'search_words')), total(figures ->> 'requests'),
     total(figures ->> '$.usage.input'), total(figures ->> '$.usage.cached'), total(figures ->> '$.usage.output'),
     total(figures ->> 'cost'), count(*) FILTER (WHERE figures ->> 'cost' IS NULL AND figures ->> 'requests' > 0)
-    FROM turn_record WHERE {conditions} GROUP BY slot, agent, person
+    FROM turn_record WHERE {conditions} GROUP BY slot, agent, person, model, route
 """
 
 
@@ -55,7 +57,8 @@ class TurnListQuery(NamedTuple):
     # The owners whose turns are listed, with None for unknown speakers. If the set itself is None, all turns are
     # listed.
     people: frozenset[str | None] | None = None
-    route: str | None = None
+    # Without them, turns of all routes are listed.
+    routes: frozenset[str] | None = None
     outcome: str | None = None
     # The name of a tool, with or without its namespace.
     tool: str | None = None
@@ -75,6 +78,9 @@ class DailyUsage:
     day: date
     agent: str
     person: str | None
+    # The model that was asked last, or None if none was asked.
+    model: str | None
+    route: str
     turns: int = 0
     # The requests and their tokens include summaries and other work of the agent, which are not counted as `turns`.
     requests: int = 0
@@ -118,14 +124,14 @@ class RecordedTurns:
     def list_speakers(self) -> dict[str, tuple[str | None, str | None]]:
         """Return the device and the automation of the newest turn of each conversation, in the newest 2,000 turns."""
         query = """
-            SELECT figures ->> 'conversation_id', figures ->> 'person', figures ->> 'device'
+            SELECT figures ->> 'conversation_id', figures ->> 'device', figures ->> 'automation'
             FROM turn_record ORDER BY id DESC LIMIT ?
         """
         speakers: dict[str, tuple[str | None, str | None]] = {}
         with self._database.read_transaction() as connection:
-            for conversation, person, device in connection.execute(query, (_MAX_SPEAKER_TURNS,)):
+            for conversation, device, automation in connection.execute(query, (_MAX_SPEAKER_TURNS,)):
                 if conversation is not None:
-                    speakers.setdefault(conversation, (person, device))
+                    speakers.setdefault(conversation, (device, automation))
         return speakers
 
     def sum_usage(self, query: TurnListQuery, zone: tzinfo) -> list[DailyUsage]:
@@ -147,8 +153,10 @@ class RecordedTurns:
         while True:
             with self._database.read_transaction() as connection:
                 page = _select_listed_turns(connection, query._replace(after=after, limit=_EXPORT_PAGE_SIZE))
-                lines = [_format_line(_add_whole_text(connection, each)) for each in page]
-            yield from lines
+                turns = [_add_whole_text(connection, each) for each in page]
+            for turn in turns:
+                # the time has the format of the actions
+                yield encode_json({**turn, "time": datetime.fromtimestamp(turn["time"], UTC).isoformat()})
             if not page:
                 return
             after = page[-1].turn["turn_id"]
@@ -203,7 +211,9 @@ def _read_turns(connection: sqlite3.Connection, where: str, values: Any) -> list
 
 
 def _add_text(connection: sqlite3.Connection, found: _StoredTurn) -> TurnRecord:
-    """Return a turn that has text with that text, but without that of its requests."""
+    """Return a turn with its text if it has any, but without that of its requests."""
+    if not found.turn["has_text"]:
+        return found.turn
     query = "SELECT said, answer, calls FROM record_words WHERE turn = ?"
     said, answer, calls = connection.execute(query, (found.row_id,)).fetchone()
     tool_calls: list[ToolCallText] = [
@@ -214,8 +224,6 @@ def _add_text(connection: sqlite3.Connection, found: _StoredTurn) -> TurnRecord:
 
 def _add_whole_text(connection: sqlite3.Connection, found: _StoredTurn) -> TurnRecord:
     """Return a turn with its text and that of its requests, if it has any."""
-    if not found.turn["has_text"]:
-        return found.turn
     turn = _add_text(connection, found)
     query = "SELECT number, system, tools, messages FROM record_sent WHERE turn = ?"
     for number, *parts in connection.execute(query, (found.row_id,)).fetchall():
@@ -236,8 +244,3 @@ def _read_sent_request(connection: sqlite3.Connection, system: int, tools: int, 
         "tools": decode_json(texts.get(tools, "[]")),
         "messages": [decode_json(texts[row]) for row in rows if row in texts],
     }
-
-
-def _format_line(turn: TurnRecord) -> str:
-    """Return the line of a turn, in which the time has the format of the actions."""
-    return encode_json({**turn, "time": datetime.fromtimestamp(turn["time"], UTC).isoformat()})

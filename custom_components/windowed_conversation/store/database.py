@@ -98,7 +98,12 @@ class Database:
     def write_transaction(self) -> Iterator[sqlite3.Connection]:
         """Yield the connection in a transaction, which is committed at the end, or rolled back after an error."""
         with self._guard_with_locks(self._write_lock):
-            self._raise_if_moved()
+            # SQLite would continue to use a file that was deleted or moved
+            is_there = False
+            with suppress(OSError):
+                is_there = self.path.stat().st_ino == self._inode
+            if not is_there:
+                raise StoreUnavailable("away")
             with self._transaction():
                 yield self._write_connection
 
@@ -174,12 +179,3 @@ class Database:
         finally:
             # does nothing if SQLite has already rolled back by itself, as it does after some errors
             self._write_connection.rollback()
-
-    def _raise_if_moved(self) -> None:
-        # SQLite would continue to use a file that was deleted or moved
-        try:
-            moved = self.path.stat().st_ino != self._inode
-        except OSError:
-            moved = True
-        if moved:
-            raise StoreUnavailable("away")

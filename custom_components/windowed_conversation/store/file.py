@@ -152,15 +152,10 @@ def _is_refused_by_damage(
     reason: UnavailableReason | None, connection: sqlite3.Connection, path: Path, rooms: Sequence[Schema]
 ) -> bool:
     if reason == "read_only":
-        return _has_unknown_version(path)
+        # a write version in the header that no SQLite writes makes SQLite open the file read-only
+        with suppress(OSError, IndexError), path.open("rb") as opened:
+            return opened.read(_WRITE_VERSION_OFFSET + 1)[_WRITE_VERSION_OFFSET] not in _WRITE_VERSIONS
     return reason is None and is_schema_damaged(connection, rooms)
-
-
-def _has_unknown_version(path: Path) -> bool:
-    """Return whether the header has a write version that no SQLite writes, which makes SQLite open it read-only."""
-    with suppress(OSError, IndexError), path.open("rb") as opened:
-        return opened.read(_WRITE_VERSION_OFFSET + 1)[_WRITE_VERSION_OFFSET] not in _WRITE_VERSIONS
-    return False
 
 
 def _initialize_file(connection: sqlite3.Connection, path: Path, rooms: Sequence[Schema]) -> bool:
@@ -360,16 +355,13 @@ def salvage_rows(connection: sqlite3.Connection, damaged: Path, rooms: Sequence[
         old.create_function("text_sum", -1, calculate_checksum, deterministic=True)
         # this comes first, while the new tables are empty, so that no id is used again
         _copy_table(connection, old, "sqlite_sequence", {})
+        # `setting` describes only the file that contains it
+        found = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table' AND name <> 'setting'")
+        tables = [name for (name,) in found.fetchall()]
         for room in rooms:
-            for table in _list_tables(connection, room):
+            for table in [each for each in tables if f" {each} (" in room.script]:
                 _copy_table(connection, old, table, room.checksum_columns)
             room.mend(connection)
-
-
-def _list_tables(connection: sqlite3.Connection, room: Schema) -> list[str]:
-    """Return the tables of a room without `setting`, which describes only the file that contains it."""
-    found = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table' AND name <> 'setting'")
-    return [name for (name,) in found if f" {name} (" in room.script]
 
 
 def _copy_table(

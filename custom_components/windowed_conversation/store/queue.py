@@ -103,11 +103,6 @@ class WriteQueue:
                 break
         return records
 
-    def remove_first(self, count: int) -> None:
-        """Remove this number of finished items from the front."""
-        for _ in range(count):
-            self.waiting_items.popleft()
-
     def remove_jobs(self) -> list[StoreJob]:
         """Remove all jobs from the queue and return them."""
         jobs = [each for each, _ in self.waiting_items if isinstance(each, StoreJob)]
@@ -148,10 +143,6 @@ class UpkeepSchedule:
         if self._merge_at < math.inf:
             self._merge_at = time.monotonic() + _MERGE_DELAY_SECONDS
 
-    def read_statistics_soon(self) -> None:
-        """Make the reading of the statistics due now."""
-        self._look_at = -math.inf
-
     def run_daily_work_soon(self) -> None:
         """Make the daily work due now."""
         self._daily_work_at = -math.inf
@@ -181,7 +172,7 @@ class UpkeepSchedule:
         elif self._erase_at <= time.monotonic():
             self._erase_at = math.inf
             store.erase()
-            self.read_statistics_soon()
+            self._look_at = -math.inf
         else:
             return self._read_statistics(store)
         return None

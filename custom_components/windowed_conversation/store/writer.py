@@ -58,11 +58,6 @@ class RecordCounts:
     # The time of the last commit, in seconds since the epoch.
     written_at: float | None = None
 
-    @property
-    def lost_count(self) -> int:
-        """The number of records that were not stored."""
-        return self.dropped + self.refused
-
 
 class StoreWriter[Opened: OpenStore]:
     """Owns a store and its writer thread. Thread-safe; only `drain`, `pause_writing` and `close` block.
@@ -137,18 +132,14 @@ class StoreWriter[Opened: OpenStore]:
             self._paused_until = -math.inf
             self._condition.notify_all()
         if not is_accepted:
-            job.fail(StoreUnavailable(self._get_refusal_reason(is_held=is_held)))
+            reason: UnavailableReason = "backup" if is_held else self.state.reason or "locked"
+            job.fail(StoreUnavailable("closed" if self._has_ended else reason))
         return job.future
-
-    def _get_refusal_reason(self, *, is_held: bool) -> UnavailableReason:
-        if self._has_ended:
-            return "closed"
-        return "backup" if is_held else self.state.reason or "locked"
 
     def request_upkeep(self, *, repeat_daily: bool = False) -> None:
         """Request new statistics, for example after a read failed, and optionally a repetition of the daily work."""
         with self._condition:
-            self._upkeep.read_statistics_soon()
+            self._upkeep.on_opened()
             if repeat_daily:
                 self._upkeep.run_daily_work_soon()
             self._condition.notify_all()
@@ -289,7 +280,8 @@ class StoreWriter[Opened: OpenStore]:
             if isinstance(item, WriteJob) and item.on_written is not None and not refused:
                 item.on_written()
         with self._condition:
-            self._queue.remove_first(len(items))
+            for _ in items:
+                self._queue.waiting_items.popleft()
             counts = self._counts
             self._counts = replace(
                 counts,

@@ -22,10 +22,10 @@ from custom_components.windowed_conversation.turn.context import InputStamp
 from custom_components.windowed_conversation.turn.routing import WindowKey
 from custom_components.windowed_conversation.window import Exchange, Message, NativeData, ToolCall, WindowStats
 from custom_components.windowed_conversation.window.codecs.snapshot import (
-    ConversationChange,
+    StoredConversation,
     list_stored_conversations,
     read_conversation,
-    write_conversation_change,
+    write_conversation,
 )
 from custom_components.windowed_conversation.window.exchange import Snapshot
 from custom_components.windowed_conversation.window.messages import SUMMARY
@@ -82,7 +82,7 @@ class Store:
         """Store a conversation with these exchanges."""
         numbered = [each.with_number(number) for number, each in enumerate(exchanges)]
         with self.memory.database.write_transaction() as connection:
-            write_conversation_change(connection, ConversationChange(agent, key, 1.0, STATS, numbered))
+            write_conversation(connection, StoredConversation(agent, key, 1.0, STATS), numbered)
 
     def forget(self, live: dict[tuple[str, str], Snapshot] | None = None, **conditions: Any) -> LostRows:
         """Forget (by default all facts, by their ids), in the file and in the given windows in working memory."""

@@ -25,13 +25,12 @@ from ...window import QUESTION, EvictionCounts, Exchange, Message, Snapshot, is_
 from ...window.codecs.snapshot import (
     TABLES_SQL,
     TEXTS,
-    ConversationChange,
     StoredConversation,
     delete_conversation,
     delete_orphans,
     list_stored_conversations,
     read_conversation,
-    write_conversation_change,
+    write_conversation,
 )
 from ..core import (
     KINDS,
@@ -166,9 +165,7 @@ def _apply_losses(connection: sqlite3.Connection, stored: StoredConversation, be
         evicted_messages=rest.evicted.messages,
         evicted_tokens=rest.evicted.tokens,
     )
-    write_conversation_change(
-        connection, ConversationChange(stored.agent_id, stored.window_key, stored.used_at, stats, removed_numbers=gone)
-    )
+    write_conversation(connection, stored._replace(stats=stats), removed_numbers=gone)
 
 
 def remove_forget_exchange(snapshot: Snapshot) -> Snapshot:

@@ -232,33 +232,30 @@ def _load_attachment(data: object, path: str) -> Attachment:
 class StoredConversation(NamedTuple):
     """A stored conversation without its exchanges. `used_at` is its last use, in seconds since the epoch."""
 
-
-class ConversationChange(NamedTuple):
-    """A change of a stored conversation: the exchanges to write, and the numbers of those to delete."""
-
     agent_id: str
     window_key: str
     used_at: float
     stats: WindowStats
-    changed_exchanges: Sequence[Exchange] = ()
-    removed_numbers: Iterable[int] = ()
 
 
-def write_conversation_change(connection: sqlite3.Connection, change: ConversationChange) -> None:
-    """Write the changes of a conversation to the database."""
-    state = {**change.stats._asdict(), "tag_distribution": dict(change.stats.tag_distribution)}
+def write_conversation(
+    connection: sqlite3.Connection,
+    stored: StoredConversation,
+    changed_exchanges: Iterable[Exchange] = (),
+    removed_numbers: Iterable[int] = (),
+) -> None:
+    """Write a conversation and its changed exchanges, and delete those with the removed numbers."""
+    state = {**stored.stats._asdict(), "tag_distribution": dict(stored.stats.tag_distribution)}
     row = connection.execute(
         """
         INSERT INTO conversation (agent, key, used, state) VALUES (?, ?, ?, ?)
         ON CONFLICT (agent, key) DO UPDATE SET used = excluded.used, state = excluded.state RETURNING id
         """,
-        (change.agent_id, change.window_key, change.used_at, _encode_json(state)),
+        (stored.agent_id, stored.window_key, stored.used_at, _encode_json(state)),
     ).fetchone()[0]
-    for exchange in change.changed_exchanges:
-        fields = row << _BITS | exchange.number, _encode_json(dump_exchange(exchange))
-        connection.execute("INSERT OR REPLACE INTO exchange (id, text) VALUES (?, ?)", fields)
-    for number in change.removed_numbers:
-        connection.execute("DELETE FROM exchange WHERE id = ?", (row << _BITS | number,))
+    rows = [(row << _BITS | each.number, _encode_json(dump_exchange(each))) for each in changed_exchanges]
+    connection.executemany("INSERT OR REPLACE INTO exchange (id, text) VALUES (?, ?)", rows)
+    connection.executemany("DELETE FROM exchange WHERE id = ?", [(row << _BITS | each,) for each in removed_numbers])
 
 
 def delete_conversation(connection: sqlite3.Connection, agent: str, key: str) -> None:
