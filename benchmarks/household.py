@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from custom_components.windowed_conversation.memory.core import Memory, PastTurn
-    from custom_components.windowed_conversation.memory.core.words import get_stop_words
+    from custom_components.windowed_conversation.memory.core.words import get_function_words
 else:
     # Importing the integration's package would import Home Assistant.
     sys.path.insert(0, str(Path(__file__).parent.parent / "custom_components" / "windowed_conversation"))
     from memory.core import Memory, PastTurn
-    from memory.core.words import get_stop_words
+    from memory.core.words import get_function_words
 
 HOUSEHOLD: dict[str, Any] = json.loads(Path(__file__).with_name("memory_household.json").read_text())
 # The search words of each household's facts by writer and by fact.
@@ -120,7 +120,7 @@ def create_fts_search(tokenizer: str, texts: list[tuple[str, str]]) -> Callable[
     index = sqlite3.connect(":memory:")
     index.execute(f"CREATE VIRTUAL TABLE texts USING fts5(name UNINDEXED, text, tokenize='{tokenizer}')")
     index.executemany("INSERT INTO texts VALUES (?, ?)", texts)
-    dropped = get_stop_words(_LANGUAGES)
+    dropped = get_function_words(_LANGUAGES, "stop")
 
     def search(question: str) -> list[str]:
         words = [word for word in re.findall(r"\w+", question.lower()) if word not in dropped]

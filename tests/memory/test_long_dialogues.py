@@ -6,7 +6,7 @@ import sqlite3
 import pytest
 
 from custom_components.windowed_conversation.memory.core import Memory, PastTurn
-from custom_components.windowed_conversation.memory.core.words import get_stop_words
+from custom_components.windowed_conversation.memory.core.words import get_function_words
 
 from .content import get_texts
 from .dialogues import found_in_tokens, found_in_turns, questions, utterances
@@ -28,7 +28,7 @@ def plain(request):
     index = sqlite3.connect(":memory:")
     index.execute(f"CREATE VIRTUAL TABLE said USING fts5(text, tokenize='{request.param}')")
     index.executemany("INSERT INTO said VALUES (?)", [(said.text,) for said in utterances()])
-    dropped = get_stop_words(("en",))
+    dropped = get_function_words(("en",), "stop")
 
     def search(question):
         words = [word for word in re.findall(r"\w{3,}", question.lower()) if word not in dropped]

@@ -27,6 +27,12 @@ from .records import (
 )
 from .rows import FactStatement as FactStatement
 from .search import MemoryListQuery as MemoryListQuery, RecallQuery as RecallQuery
+from .suggestions import (
+    confirm_suggestion as confirm_suggestion,
+    delete_suggestion as delete_suggestion,
+    take_ended_turns as take_ended_turns,
+    take_talk_back as take_talk_back,
+)
 from .words import (
     MAX_FACT_CHARS as MAX_FACT_CHARS,
     MAX_ID_BYTES as MAX_ID_BYTES,
@@ -36,8 +42,7 @@ from .words import (
     clean_fact as clean_fact,
     clean_text as clean_text,
     get_content_words as get_content_words,
-    get_first_person_words as get_first_person_words,
-    get_stop_words as get_stop_words,
+    get_function_words as get_function_words,
     join_lines as join_lines,
     remove_diacritics as remove_diacritics,
     split_words as split_words,

@@ -17,7 +17,7 @@ from pathlib import Path
 import re
 import sys
 from types import ModuleType
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 import unicodedata
 
 # Stop words, first-person words, and the stemmer or the endings of each language. All are needed, because comparing the
@@ -42,41 +42,6 @@ type Stemmer = Callable[[str], str]
 
 _STEMMER_PACKAGE = "snowballstemmer"
 _PRIVATE_PACKAGE_NAME = f"{__name__}.{_STEMMER_PACKAGE}"
-
-_STEMMER_BY_CODE = {
-    "ar": "arabic",
-    "ca": "catalan",
-    "cs": "czech",
-    "da": "danish",
-    "de": "german",
-    "el": "greek",
-    "en": "english",
-    "eo": "esperanto",
-    "es": "spanish",
-    "et": "estonian",
-    "eu": "basque",
-    "fa": "persian",
-    "fi": "finnish",
-    "fr": "french",
-    "ga": "irish",
-    "hi": "hindi",
-    "hu": "hungarian",
-    "hy": "armenian",
-    "id": "indonesian",
-    "it": "italian",
-    "lt": "lithuanian",
-    "nb": "norwegian",
-    "ne": "nepali",
-    "nl": "dutch",
-    "pl": "polish",
-    "pt": "portuguese",
-    "ro": "romanian",
-    "ru": "russian",
-    "sr": "serbian",
-    "sv": "swedish",
-    "ta": "tamil",
-    "tr": "turkish",
-}
 
 # Languages without a Snowball stemmer may have a list of endings, of which a word loses the longest one. The version
 # changes with the lists.
@@ -132,7 +97,7 @@ class SearchTerms:
 
 
 class _FunctionWords(NamedTuple):
-    """The words that a search ignores, and the words by which people refer to themselves."""
+    """The words of `get_function_words` without diacritics."""
 
     stop_words: frozenset[str]
     first_person_words: frozenset[str]
@@ -146,33 +111,23 @@ def base_language(language: str) -> str:
 
 
 @cache
-def get_stop_words(languages: tuple[str, ...]) -> frozenset[str]:
-    """Return the stop words of these languages, which a search ignores, as people write them."""
-    return _load_word_list(languages, "stop")
+def get_function_words(languages: tuple[str, ...], which: Literal["stop", "self"]) -> frozenset[str]:
+    """Return the words that a search ignores ("stop"), or by which people refer to themselves ("self"), as written."""
+    return frozenset(word for each in languages for word in _STOP_WORDS.get(each, {}).get(which, "").split())
 
 
 def get_content_words(text: str) -> frozenset[str]:
     """Return the words of a text, as they are written, that are stop words in no language."""
-    stop_words = get_stop_words(tuple(_STOP_WORDS))
+    stop_words = get_function_words(tuple(_STOP_WORDS), "stop")
     words = [(word,) if is_spaced else _split_into_pairs(word) for word, is_spaced in split_words(text)]
     return frozenset([each for pieces in words for each in pieces if each not in stop_words])
 
 
 @cache
-def get_first_person_words(languages: tuple[str, ...]) -> frozenset[str]:
-    """Return the words of these languages by which people refer to themselves, such as "my"."""
-    return _load_word_list(languages, "self")
-
-
-def _load_word_list(languages: tuple[str, ...], which: str) -> frozenset[str]:
-    return frozenset(word for each in languages for word in _STOP_WORDS.get(each, {}).get(which, "").split())
-
-
-@cache
 def _load_function_words(languages: tuple[str, ...]) -> _FunctionWords:
+    stop_words, first_person_words = get_function_words(languages, "stop"), get_function_words(languages, "self")
     return _FunctionWords(
-        frozenset([remove_diacritics(word) for word in get_stop_words(languages)]),
-        frozenset([remove_diacritics(word) for word in get_first_person_words(languages)]),
+        frozenset(map(remove_diacritics, stop_words)), frozenset(map(remove_diacritics, first_person_words))
     )
 
 
@@ -352,10 +307,12 @@ def _load_stemmers(languages: tuple[str, ...]) -> list[Stemmer]:
         package = ModuleType(_PRIVATE_PACKAGE_NAME)
         package.__path__ = spec.submodule_search_locations
         sys.modules[_PRIVATE_PACKAGE_NAME] = package
-    names = dict.fromkeys([_STEMMER_BY_CODE[language] for language in languages if language in _STEMMER_BY_CODE])
+    names, endings = [
+        [_STOP_WORDS[each][rules] for each in languages if rules in _STOP_WORDS.get(each, ())]
+        for rules in ("stemmer", "endings")
+    ]
     modules = [(name, importlib.import_module(f"{_PRIVATE_PACKAGE_NAME}.{name}_stemmer")) for name in names]
     stemmers = [getattr(module, f"{name.capitalize()}Stemmer")().stemWord for name, module in modules]
-    endings = [_STOP_WORDS[each]["endings"] for each in languages if "endings" in _STOP_WORDS.get(each, ())]
     patterns = [re.compile(f"(?<=.{{{_MIN_STEM_CHARS}}})(?:{'|'.join(each.split())})$") for each in endings]
     return [*stemmers, *[partial(pattern.sub, "") for pattern in patterns]]
 

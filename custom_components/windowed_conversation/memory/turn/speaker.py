@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from ...turn.names import iter_folded_words
 from ...turn.routing import WindowKey, is_question
-from ..core import Words, base_language, clean_text, get_first_person_words, remove_diacritics, split_words
+from ..core import Words, base_language, clean_text, get_function_words, remove_diacritics, split_words
 
 # Each language has one file, with its words and sentences. The folder is listed at import, which Home Assistant does
 # outside the event loop.
@@ -101,7 +101,7 @@ class Speaker:
 def is_about_speaker(text: str, language: str) -> bool:
     """Return whether a text is about its speaker. In a language without word lists, every text is assumed to be."""
     base = base_language(language)
-    pronouns = get_first_person_words((base,))
+    pronouns = get_function_words((base,), "self")
     words = clean_text(text).split()
     if not pronouns or not words:
         return not pronouns

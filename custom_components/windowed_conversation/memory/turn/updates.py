@@ -11,7 +11,7 @@ import math
 import re
 from typing import NamedTuple
 
-from ..core import RecallHit, Words, base_language, clean_text, get_stop_words
+from ..core import RecallHit, Words, base_language, clean_text, get_function_words
 from .speaker import get_word_boundary, load_language
 
 # The minimum share of the subject of the shorter, or of the longer one of two facts that the other one has, if the new
@@ -283,5 +283,5 @@ def _load_patterns(language: str) -> _UpdatePatterns:
         compile_words("|".join([each for each in values if each not in number_by_word])),
         number_by_word,
         compile_words(load_language(language).get("negations", "")),
-        get_stop_words((language, "en")),
+        get_function_words((language, "en"), "stop"),
     )
