@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, aclosing, suppress
 from dataclasses import dataclass, field
-from itertools import count
 from typing import Any
 
 from .decoder import Decoder
@@ -33,7 +32,7 @@ _MAX_DRAIN_BYTES = 2**16
 _MAX_ANSWER_CHARS = 4 * 2**20
 # The maximum number of events, because Home Assistant keeps every piece of an answer for a while. The longest answers
 # of good models have 4,096.
-_MAX_DELTAS = 2**16
+_MAX_EVENTS = 2**16
 
 _DATA_PREFIX = b"data:"
 _DONE_MARKER = b"[DONE]"
@@ -55,13 +54,15 @@ async def stream_events(
     `answer` is a context manager that sends the request, yields the httpx or httpx2 response, and closes it. `errors`
     is one that converts every exception inside it into a `ProviderError`.
     """
-    size, passed = _AnswerSizeLimiter(), count(1)
+    chars = events = 0
     with errors:
         async with answer as response, aclosing(_read_values(_read_chunks(response, on_bytes), decoder)) as values:
             async for value in values:
                 for event in _apply_decoder(decoder.on_event, value):
-                    size.add(event)
-                    if next(passed) % _EVENTS_BETWEEN_SLEEPS == 0:
+                    events += 1
+                    chars += len(event.text) if isinstance(event, TextDelta | ReasoningDelta) else 0
+                    _check_size(chars, events)
+                    if events % _EVENTS_BETWEEN_SLEEPS == 0:
                         await asyncio.sleep(0)
                     yield event
                 if decoder.is_complete:
@@ -71,6 +72,14 @@ async def stream_events(
                     yield event
     for event in decoder.on_end():
         yield event
+
+
+def _check_size(chars: int, events: int) -> None:
+    """Raise `BadStream` if an answer is too long, in characters of text and reasoning or in events."""
+    if chars > _MAX_ANSWER_CHARS:
+        raise BadStream("the answer is longer than 4 MB")
+    if events > _MAX_EVENTS:
+        raise BadStream(f"the answer has more than {_MAX_EVENTS} pieces")
 
 
 async def _read_chunks(response: Any, on_bytes: OnBytesCallback) -> AsyncGenerator[bytes]:
@@ -141,10 +150,8 @@ async def _drain_body(chunks: AsyncIterator[bytes]) -> None:
     left = _MAX_DRAIN_BYTES
     with suppress(TimeoutError):
         async with asyncio.timeout(_DRAIN_TIMEOUT):
-            async for chunk in chunks:
+            while left >= 0 and (chunk := await anext(chunks, None)) is not None:
                 left -= len(chunk)
-                if left < 0:
-                    return
 
 
 async def _read_first_bytes(chunks: AsyncIterator[bytes]) -> bytes:
@@ -172,13 +179,12 @@ async def read_any_json(data: bytes) -> Any:
 
 
 async def _read_whole_body(first: bytes, chunks: AsyncIterator[bytes]) -> bytes:
-    body, size = [first], len(first)
+    body = bytearray(first)
     async for chunk in chunks:
-        body.append(chunk)
-        size += len(chunk)
-        if size > _MAX_EVENT_BYTES:
+        body += chunk
+        if len(body) > _MAX_EVENT_BYTES:
             raise BadStream("the answer is longer than 4 MB")
-    return b"".join(body)
+    return bytes(body)
 
 
 def _apply_decoder[T](read: Callable[[Any], Iterable[T]], value: Any) -> Sequence[T]:
@@ -232,21 +238,3 @@ class _EventReader:
         elif line.startswith(_DATA_PREFIX):
             self._data_lines.append(line[6:] if line[5:6] == b" " else line[5:])
         return None
-
-
-@dataclass(slots=True)
-class _AnswerSizeLimiter:
-    """The length of an answer's text and reasoning so far, and the number of pieces in which they arrived."""
-
-    _char_count: int = 0
-    _delta_count: int = 0
-
-    def add(self, event: Event) -> None:
-        """Add an event to the counts. Raises `BadStream` if the answer is too long."""
-        if isinstance(event, TextDelta | ReasoningDelta):
-            self._char_count += len(event.text)
-            self._delta_count += 1
-            if self._char_count > _MAX_ANSWER_CHARS:
-                raise BadStream("the answer is longer than 4 MB")
-            if self._delta_count > _MAX_DELTAS:
-                raise BadStream(f"the answer has more than {_MAX_DELTAS} pieces")

@@ -1,15 +1,12 @@
 """HTTP: connections, a client wrapper that follows no redirects and limits responses, and requests through the SDKs."""
 
-import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
 from http import HTTPStatus
 from importlib import import_module
 import time
 from typing import Any
 from urllib.parse import urlsplit
-import zlib
 
 from .errors import BadStream, DeadlineExceeded, ProviderError, Redirected, Unavailable, convert_transport_errors
 
@@ -21,20 +18,13 @@ _MAX_GET_BYTES = 8 * _MEGABYTE
 # How many bytes of an error response are read. The rest is ignored, as the status is already known.
 _MAX_ERROR_BYTES = _MEGABYTE
 
-# The maximum number of bytes that are decompressed at a time.
-_MAX_CHUNK_BYTES = 2**16
 _ENCODING_HEADER = "content-encoding"
-# The window size that makes zlib detect zlib and gzip by their headers:
-# https://docs.python.org/3/library/zlib.html#zlib.decompress
-_AUTO_DETECT_WBITS = 47
 
 # The maximum time, in seconds, until the client notices that the server had closed a connection before a request
 # arrived on it.
 _CLOSE_NOTICE_SECONDS = 1.0
 # The HTTP clients' trace event for a new connection: https://www.encode.io/httpcore/extensions/#trace
 _CONNECT_EVENT = "connection.connect"
-
-type _Decompressor = Callable[[bytes], Iterator[bytes]]
 
 
 def bounded_client(http_client: Any) -> Any:
@@ -45,7 +35,7 @@ def bounded_client(http_client: Any) -> Any:
     """
     package = _import_http_package(http_client)
     stream = type("BoundedStream", (_BoundedStream, package.AsyncByteStream), {})
-    headers = {**http_client.headers, "accept-encoding": "gzip, deflate"}
+    headers = {**http_client.headers, "accept-encoding": "identity"}
     return package.AsyncClient(transport=_BoundedTransport(http_client, package, stream), headers=headers)
 
 
@@ -102,6 +92,11 @@ class _BoundedTransport:
         if response.has_redirect_location:
             await response.aclose()
             raise Redirected(str(response.url.join(response.headers["location"]).copy_with(query=None, fragment=None)))
+        # the status of an error is enough, so its body may be of any encoding
+        encoding = response.headers.get(_ENCODING_HEADER, "").strip().lower()
+        if encoding not in ("", "identity") and response.status_code < HTTPStatus.BAD_REQUEST:
+            await response.aclose()
+            raise BadStream("the answer is in an encoding that was not asked for")
         headers = [(name, value) for name, value in response.headers.multi_items() if name.lower() != _ENCODING_HEADER]
         return self._package.Response(
             response.status_code,
@@ -126,55 +121,22 @@ class _BoundedStream(AsyncIterator[bytes]):
         self._bytes_left = (
             _MAX_ERROR_BYTES if self._is_error else _MAX_GET_BYTES if method == "GET" else _MAX_ANSWER_BYTES
         )
-        encoding = response.headers.get(_ENCODING_HEADER)
-        self._chunks = _create_decompressor(encoding) if encoding else None
-        self._raw_chunks: AsyncGenerator[bytes] = aiter(response.stream)
-        self._ready_chunks: Iterator[bytes] = iter(())
+        self._chunks: AsyncGenerator[bytes] = aiter(response.stream)
 
     async def __anext__(self) -> bytes:
-        piece = await (anext(self._raw_chunks) if self._chunks is None else self._next_chunk(self._chunks))
-        self._bytes_left -= len(piece)
+        chunk = await anext(self._chunks)
+        self._bytes_left -= len(chunk)
         if self._bytes_left >= 0:
-            return piece
+            return chunk
         await self.aclose()
         if self._is_error:
             raise StopAsyncIteration
         raise BadStream("the server sent more than it may")
 
-    async def _next_chunk(self, pieces: _Decompressor) -> bytes:
-        piece = next(self._ready_chunks, None)
-        if piece is not None:
-            # A few bytes can expand to megabytes, so let other tasks run between the pieces.
-            await asyncio.sleep(0)
-        while piece is None:
-            self._ready_chunks = pieces(await anext(self._raw_chunks))
-            piece = next(self._ready_chunks, None)
-        return piece
-
     async def aclose(self) -> None:
         await self._response.aclose()
         # Closing the response does not close its generators; the garbage collector would finalize them in any thread.
-        await self._raw_chunks.aclose()
-
-
-def _create_decompressor(encoding: str) -> _Decompressor | None:
-    """Return a decompressor with limited output, or None if the body is not compressed."""
-    match encoding.strip().lower():
-        case "" | "identity":
-            return None
-        case "gzip" | "x-gzip" | "deflate":
-            return partial(_decompress, zlib.decompressobj(_AUTO_DETECT_WBITS))
-    raise BadStream("the answer is in an encoding that was not asked for")
-
-
-def _decompress(decompressor: Any, sent: bytes) -> Iterator[bytes]:
-    try:
-        while sent:
-            if piece := decompressor.decompress(sent, _MAX_CHUNK_BYTES):
-                yield piece
-            sent = decompressor.unconsumed_tail
-    except zlib.error as err:
-        raise BadStream("the answer is not compressed as it says") from err
+        await self._chunks.aclose()
 
 
 async def post_json(client: Any, path: str, body: Mapping[str, Any], **options: Any) -> Any:
