@@ -19,7 +19,6 @@ from importlib import import_module
 from importlib.metadata import version
 from importlib.util import find_spec
 import json
-from ssl import create_default_context
 from statistics import median
 import time
 from typing import Any
@@ -145,12 +144,12 @@ def _iter_formats(pieces: list[str]) -> Iterator[FormatCase]:
     alone = partial(claude.messages.create, model=_MODEL_NAME, max_tokens=9, messages=said, stream=True)
     yield FormatCase("Messages", "anthropic", alone, create_anthropic_messages(_SERVER_URL, _API_KEY, http))
 
-    http, context = _create_client(httpx2, b"".join(_encode_gemini(pieces))), create_default_context()
+    http = _create_client(httpx2, b"".join(_encode_gemini(pieces)))
     options = HttpOptions(base_url=_SERVER_URL, httpx_async_client=http)
     google = genai.Client(api_key=_API_KEY, http_options=options).aio.models
     one_request: Any = {"automatic_function_calling": {"disable": True}}
     alone = partial(google.generate_content_stream, model=_MODEL_NAME, contents=_QUESTION, config=one_request)
-    yield FormatCase("generateContent", "google-genai", alone, GeminiProvider(_SERVER_URL, _API_KEY, http, context))
+    yield FormatCase("generateContent", "google-genai", alone, GeminiProvider(_SERVER_URL, _API_KEY, http))
 
 
 async def _drain_sdk(stream: StreamOpener, deltas: int) -> None:

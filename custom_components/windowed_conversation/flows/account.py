@@ -254,14 +254,18 @@ async def async_try_account(
     hass: HomeAssistant, account: dict[str, Any], urls: Sequence[str]
 ) -> VerifiedAccount | RejectedAccount:
     """List the models of an account's server, using the first of the given base URLs that can be reached."""
+    *others, last = urls
     try:
-        return await _async_try_urls(hass, account, urls)
+        for url in others:
+            with suppress(*providers.CONNECTION_ERRORS):
+                return await _async_try_base_url(hass, {**account, CONF_URL: url})
+        return await _async_try_base_url(hass, {**account, CONF_URL: last})
     except providers.Redirected as err:
         return RejectedAccount("redirected", err.address)
     except providers.ProviderError as err:
-        key = _find_error_key(_LIST_ERROR_KEYS, err)
-        wrong_version = isinstance(err, providers.BadRequest) and const.CONF_API_VERSION in account
-        return RejectedAccount("wrong_api_version" if wrong_version else key)
+        if isinstance(err, providers.BadRequest) and const.CONF_API_VERSION in account:
+            return RejectedAccount("wrong_api_version")
+        return RejectedAccount(_find_error_key(_LIST_ERROR_KEYS, err))
 
 
 async def async_try_model(account: VerifiedAccount, model: str) -> str | None:
@@ -273,10 +277,12 @@ async def async_try_model(account: VerifiedAccount, model: str) -> str | None:
         return None
     request = providers.Request(model, _TRIAL_MESSAGES, max_answer_tokens=_MAX_TRIAL_TOKENS)
     try:
-        await _async_send_request(account.provider, request)
+        async with asyncio.timeout(_TRIAL_TIMEOUT), aclosing(account.provider.stream(request)) as events:
+            async for _ in events:
+                pass
     except providers.Incomplete, providers.AnswerRefused, providers.RateLimited:
         return None
-    except providers.ProviderError as err:
+    except (providers.ProviderError, TimeoutError) as err:
         key = _find_error_key(_MODEL_ERROR_KEYS, err)
         if key == "no_such_model" and account.data[const.CONF_PROVIDER] == const.PROVIDER_AZURE:
             return "no_such_deployment"
@@ -285,14 +291,6 @@ async def async_try_model(account: VerifiedAccount, model: str) -> str | None:
         is_new_format = account.data.get(const.CONF_FORMAT) == const.OpenAIFormat.RESPONSES
         return "wrong_api_version" if wrong_version and is_new_format else key
     return None
-
-
-async def _async_try_urls(hass: HomeAssistant, account: dict[str, Any], urls: Sequence[str]) -> VerifiedAccount:
-    *others, last = urls
-    for url in others:
-        with suppress(*providers.CONNECTION_ERRORS):
-            return await _async_try_base_url(hass, {**account, CONF_URL: url})
-    return await _async_try_base_url(hass, {**account, CONF_URL: last})
 
 
 async def _async_try_base_url(hass: HomeAssistant, account: dict[str, Any]) -> VerifiedAccount:
@@ -315,17 +313,7 @@ async def _async_list_models(hass: HomeAssistant, account: dict[str, Any]) -> Ve
     return VerifiedAccount(account, provider, await provider.list_models())
 
 
-async def _async_send_request(provider: providers.Provider, request: providers.Request) -> None:
-    ask = provider.send_unstreamed if isinstance(provider, providers.SupportsUnstreamedAnswers) else provider.stream
-    try:
-        async with asyncio.timeout(_TRIAL_TIMEOUT), aclosing(ask(request)) as events:
-            async for _ in events:
-                pass
-    except TimeoutError as err:
-        raise providers.DeadlineExceeded("no whole answer in time") from err
-
-
-def _find_error_key(errors: Mapping[type[providers.ProviderError], str], error: providers.ProviderError) -> str:
+def _find_error_key(errors: Mapping[type[providers.ProviderError], str], error: Exception) -> str:
     if isinstance(error, providers.Unavailable) and error.has_answered:
         return "server_failed"
     return next((key for kind, key in errors.items() if isinstance(error, kind)), "cannot_connect")

@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from importlib import import_module
-import ssl
 from typing import Any
 
 import pytest
@@ -34,7 +33,7 @@ type Ask = Callable[[Provider], Awaitable[Any]]
 
 
 def _gemini(address: str, http_client: Any) -> Provider:
-    return GeminiProvider(address, KEY, http_client, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+    return GeminiProvider(address, KEY, http_client)
 
 
 BUILDERS: dict[str, Build] = {

@@ -19,11 +19,11 @@ from ..wires.gemini import API_KEY, STOP, GeminiWire
 REQUEST = Request("gemini-made-up", (Message.user("hello"),))
 
 BUILD = """
-import asyncio, importlib, os, ssl, sys
+import asyncio, importlib, os, sys
 from custom_components.windowed_conversation.providers.gemini.clients import GeminiProvider
 
 async def build(client):
-    GeminiProvider(None, "a key", client, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+    GeminiProvider(None, "a key", client)
 
 for package in sys.argv[1:]:
     if os.fork() == 0:
@@ -64,7 +64,7 @@ async def test_environment_changes_nothing(
     }.items():
         monkeypatch.setenv(name, value)
     byte_server.set_reply(STOP)
-    provider = GeminiProvider(byte_server.address, None, http_client, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+    provider = GeminiProvider(byte_server.address, None, http_client)
 
     await Heard().read(provider.stream(REQUEST))
 
@@ -77,7 +77,7 @@ async def test_account_without_a_url_asks_google(http_client: Any, asked: list[A
         raise ZeroDivisionError
 
     http_client.event_hooks["request"].append(refuse_to_send)
-    provider = GeminiProvider(None, API_KEY, http_client, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+    provider = GeminiProvider(None, API_KEY, http_client)
 
     with pytest.raises(ZeroDivisionError):
         await provider.list_models()
@@ -89,7 +89,7 @@ async def test_account_without_a_url_asks_google(http_client: Any, asked: list[A
 async def test_limit_of_a_short_answer_is_not_that_of_a_long_one(
     http_client: Any, asked: list[Any], byte_server: ByteServer
 ) -> None:
-    provider = GeminiProvider(byte_server.address, API_KEY, http_client, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+    provider = GeminiProvider(byte_server.address, API_KEY, http_client)
     byte_server.set_reply(GeminiWire().model_list(["a"]))
     await provider.list_models()
     byte_server.set_reply(STOP)
@@ -102,12 +102,11 @@ async def test_limit_of_a_short_answer_is_not_that_of_a_long_one(
 
 
 async def test_building_reads_no_certificates(monkeypatch: pytest.MonkeyPatch, http_client: Any) -> None:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     read: list[object] = []
     for name in ("load_default_certs", "load_verify_locations"):
         monkeypatch.setattr(ssl.SSLContext, name, lambda *args, **_: read.append(args), raising=False)
 
-    GeminiProvider(None, API_KEY, http_client, context)
+    GeminiProvider(None, API_KEY, http_client)
 
     assert read == []
 

@@ -1,6 +1,5 @@
 """Tests for every Gemini error and the `ProviderError` that it becomes. The tables are the documentation."""
 
-import ssl
 from typing import Any
 
 import pytest
@@ -166,7 +165,7 @@ async def test_address_that_is_none_is_a_bad_request(url: str, http_client: Any)
 
 @over_either_client
 async def test_key_that_cannot_be_sent_is_a_wrong_key(http_client: Any, byte_server: ByteServer) -> None:
-    provider = GeminiProvider(byte_server.address, "schlüssel", http_client, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT))
+    provider = GeminiProvider(byte_server.address, "schlüssel", http_client)
 
     with pytest.raises(AuthError):
         await provider.list_models()

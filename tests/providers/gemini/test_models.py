@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from custom_components.windowed_conversation.providers.errors import BadStream
+from custom_components.windowed_conversation.providers.errors import BadStream, RateLimited
 from custom_components.windowed_conversation.providers.events import (
     ListedModel,
     Request,
@@ -18,8 +18,9 @@ from custom_components.windowed_conversation.window import Message, ToolCall
 from ..byte_server import ByteServer
 from ..conftest import over_either_client
 from ..heard import Heard
-from ..wires.gemini import STOP, model
+from ..wires.gemini import STOP, error, model
 from .conftest import JSON
+from .test_errors import delay
 
 
 @over_either_client
@@ -37,13 +38,6 @@ async def test_models_that_generate_no_text_are_omitted(provider: GeminiProvider
     assert await provider.list_models() == [ListedModel("b", 1048576, 65536), ListedModel("c")]
 
 
-async def test_further_pages_are_asked_for(provider: GeminiProvider, byte_server: ByteServer) -> None:
-    byte_server.set_reply(json.dumps({"models": [model("b")], "nextPageToken": "next"}).encode(), headers=JSON)
-    byte_server.add_reply(json.dumps({"models": [model("a")]}).encode())
-
-    assert [each.id for each in await provider.list_models()] == ["a", "b"]
-
-
 @pytest.mark.parametrize("limit", ["many", -1, True, 1.5, 10**10, None])
 async def test_limit_that_is_no_figure_does_not_cost_the_model(
     limit: Any, provider: GeminiProvider, byte_server: ByteServer
@@ -51,13 +45,6 @@ async def test_limit_that_is_no_figure_does_not_cost_the_model(
     byte_server.set_reply(json.dumps({"models": [model("a", inputTokenLimit=limit)]}).encode(), headers=JSON)
 
     assert await provider.list_models() == [ListedModel("a", None, 65536)]
-
-
-async def test_pages_that_say_the_same_again_are_no_list(provider: GeminiProvider, byte_server: ByteServer) -> None:
-    byte_server.set_reply(json.dumps({"models": [model("a")], "nextPageToken": "next"}).encode(), headers=JSON)
-
-    with pytest.raises(BadStream, match="again and again"):
-        await provider.list_models()
 
 
 @over_either_client
@@ -77,10 +64,22 @@ async def test_counted_request_is_the_one_of_an_answer(
     answered, counted = byte_server.requests
     inner = {field: value for field, value in answered.items() if field != "generationConfig"}
     assert inner.keys() == {"contents", "systemInstruction", "tools"}
-    assert counted == {"contents": [], "generateContentRequest": {"model": "models/gemini-made-up", **inner}}
+    assert counted == {"generateContentRequest": {"model": "models/gemini-made-up", **inner}}
 
 
-@pytest.mark.parametrize("body", [b"{}", b"{", b"[]", b'{"totalTokens": "many"}'])
+async def test_count_that_is_refused_is_an_error_of_ours(
+    provider: GeminiProvider, byte_server: ByteServer, asked: list[Any]
+) -> None:
+    byte_server.set_reply(error(429, delay("34s")), status=429, headers=JSON)
+
+    with pytest.raises(RateLimited) as caught:
+        await provider.count_tokens(Request("gemini-made-up", (Message.user("hello"),)))
+
+    assert caught.value.retry_after == 34.0
+    assert asked[0].url.path == "/v1beta/models/gemini-made-up:countTokens"
+
+
+@pytest.mark.parametrize("body", [b"{}", b"{", b"[]", b"null", b"<html></html>", b'{"totalTokens": "many"}'])
 async def test_answer_of_another_form_is_no_count(
     body: bytes, provider: GeminiProvider, byte_server: ByteServer
 ) -> None:

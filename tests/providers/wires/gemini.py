@@ -3,7 +3,6 @@
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 import json
-import ssl
 from typing import Any
 
 from custom_components.windowed_conversation.providers.events import Usage
@@ -84,7 +83,7 @@ class GeminiWire:
     any_call: Mapping[str, Any] = {"toolConfig": {"functionCallingConfig": {"mode": "ANY"}}}
 
     def connect(self, address: str, http_client: Any, *, timeout: float = 10.0) -> GeminiProvider:
-        return GeminiProvider(address, API_KEY, http_client, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), timeout=timeout)
+        return GeminiProvider(address, API_KEY, http_client, timeout=timeout)
 
     def answer(self, *parts: Part, end: End = End.WHOLE, usage: Usage | None = None) -> list[bytes]:
         """Return the events of a streamed answer, see `Wire.answer`.

@@ -1,30 +1,22 @@
 """The provider for Gemini. Its requests need none of Google's packages, see docs/decisions/plain-json.md."""
 
-import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from http import HTTPStatus
-import importlib
 from operator import attrgetter, itemgetter
-from ssl import SSLContext
-from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import quote
 
 from ..errors import BadStream
-from ..events import Event, ListedModel, OnBytesCallback, Request, ignore_bytes
-from ..json_values import PAGE_SIZE, ModelPage, get_member, read_page, read_pages, require_count, token_limit
+from ..events import Event, ListedModel, OnBytesCallback, Provider, Request, ignore_bytes
+from ..json_values import get_member, read_pages, require_count, token_limit
 from ..streaming import read_any_json, stream_events
 from ..transport import bounded_client
 from .decoding import GeminiDecoder, GoogleError, convert_errors
 from .encoding import PROVIDER_NAME, encode_body, encode_prompt
 
-if TYPE_CHECKING:
-    from .sdk import GoogleSdk
-
-# The timeout in seconds between two parts of a model list.
-_LIST_TIMEOUT = 10.0
+# The timeout in seconds between two parts of a model list or a count.
+_LOOKUP_TIMEOUT = 10.0
 _GOOGLE_URL = "https://generativelanguage.googleapis.com/"
 
 _API_VERSION = "v1beta"
@@ -32,39 +24,20 @@ _API_VERSION = "v1beta"
 # A server at home needs no key.
 _DUMMY_KEY = "none"
 
-_SDK_MODULE = f"{__package__}.sdk"
 
-
-async def _import_in_thread(name: str) -> ModuleType:
-    return await asyncio.to_thread(importlib.import_module, name)
-
-
-class GeminiProvider:
+class GeminiProvider(Provider):
     """A provider for Google's own API, or for a compatible server at another URL. Each request is tried once."""
 
     name = PROVIDER_NAME
 
-    def __init__(
-        self,
-        url: str | None,
-        api_key: str | None,
-        http_client: Any,
-        ssl_context: SSLContext,
-        *,
-        import_module: Callable[[str], Awaitable[ModuleType]] = _import_in_thread,
-        timeout: float | None = None,
-    ) -> None:
+    def __init__(self, url: str | None, api_key: str | None, http_client: Any, *, timeout: float | None = None) -> None:
         """Create the provider. Reads no file and opens no connection.
 
         `http_client` is an httpx or httpx2 client. The caller keeps ownership of it.
         """
-        address, key, self._http_client = url or _GOOGLE_URL, api_key or _DUMMY_KEY, bounded_client(http_client)
-        self._url = f"{address.rstrip('/')}/{_API_VERSION}"
-        self._headers = {"x-goog-api-key": key}
-        # Imports the SDK outside of the event loop.
-        self._import_module = import_module
-        self._sdk_arguments: tuple[Any, ...] = address, _API_VERSION, key, self._http_client, ssl_context
-        self._sdk: GoogleSdk | None = None
+        self._http_client = bounded_client(http_client)
+        self._url = f"{(url or _GOOGLE_URL).rstrip('/')}/{_API_VERSION}"
+        self._headers = {"x-goog-api-key": api_key or _DUMMY_KEY}
         # The maximum time in seconds between two parts of an answer.
         self._timeout = timeout
 
@@ -90,10 +63,6 @@ class GeminiProvider:
         finally:
             await answer.aclose()
 
-    def cache_settings(self, request: Request) -> Mapping[str, Any]:
-        """Return an empty mapping: the implicit cache needs no parameters."""
-        return {}
-
     async def list_models(self) -> list[ListedModel]:
         """Return the models that generate text, sorted by id. Raises `ProviderError`."""
         with convert_errors():
@@ -109,48 +78,16 @@ class GeminiProvider:
         ]
         return sorted(listed, key=attrgetter("id"))
 
-    async def _fetch_page(self, token: str) -> ModelPage:
-        """Return a page of the model list. Raises `GoogleError`."""
-        query = {"pageSize": PAGE_SIZE, **({"pageToken": token} if token else {})}
-        async with self._send("GET", f"{self._url}/models", params=query, timeout=_LIST_TIMEOUT) as answer:
-            return await read_page(await answer.aread(), "models", "name")
-
     async def count_tokens(self, request: Request) -> int:
         """Return the number of input tokens of a request, as counted by the server. Raises `ProviderError`."""
         # The API accepts a system instruction and tools in a nested request only, and then no contents beside it:
         # https://ai.google.dev/api/tokens#request-body
         inner = {"model": _model_path(request.model), **encode_prompt(request)}
-        body = {"contents": [], "generateContentRequest": inner}
-        sdk = await self._get_sdk()
+        url = f"{self._url}/{quote(_model_path(request.model))}:countTokens"
         with convert_errors(request):
-            return require_count(await sdk.count_tokens(request.model, body))
-
-    def send_unstreamed(self, request: Request) -> AsyncGenerator[Event]:
-        """Send the request through Google's SDK, and yield the events of its complete answer."""
-        return stream_events(self._ask_whole(request), GeminiDecoder(request), convert_errors(request), ignore_bytes)
-
-    @asynccontextmanager
-    async def _ask_whole(self, request: Request) -> AsyncIterator[_InMemoryBody]:
-        sdk = await self._get_sdk()
-        yield _InMemoryBody(await sdk.generate_content(request.model, encode_body(request)))
-
-    async def _get_sdk(self) -> GoogleSdk:
-        """Return the client of Google's SDK, which is imported on the first call."""
-        if self._sdk is None:
-            module: Any = await self._import_module(_SDK_MODULE)
-            create: Callable[..., GoogleSdk] = module.GoogleSdk
-            self._sdk = await asyncio.to_thread(create, *self._sdk_arguments)
-        return self._sdk
-
-
-@dataclass(frozen=True, slots=True)
-class _InMemoryBody:
-    """A body that is already in memory, with the reading interface of a response body."""
-
-    content: bytes
-
-    async def aiter_raw(self) -> AsyncGenerator[bytes]:
-        yield self.content
+            body = {"generateContentRequest": inner}
+            async with self._send("POST", url, json=body, timeout=_LOOKUP_TIMEOUT) as answer:
+                return require_count(get_member(await read_any_json(await answer.aread()), "totalTokens"))
 
 
 async def _read_error_body(answer: Any) -> Any:

@@ -15,7 +15,7 @@ from ..events import Event, Request, Usage
 from ..json_values import as_code, as_text, count_or_none, get_count, get_member, get_objects
 from ..models import ReasoningStyle
 from ..sizes import exceeds_context
-from .encoding import TURN_PARTS, Signatures, SignedText, map_tool_names
+from .encoding import TURN_PARTS, Signatures, SignedText, gemini_name
 
 # Canonical codes that are more specific than the status. FAILED_PRECONDITION means that the free tier is not available
 # in the country and billing is not enabled (https://ai.google.dev/gemini-api/docs/troubleshooting).
@@ -39,8 +39,6 @@ _ERROR_BY_REASON: dict[str, type[errors.ProviderError]] = {
 # `QuotaFailure.violations[].quotaId` looks like GenerateRequestsPerDayPerProjectPerModel-FreeTier. It makes no sense to
 # wait for a daily quota, which is reset only the next day.
 _DAILY_QUOTA_WORD = "PerDay"
-
-_FORMAT_ERRORS = (AttributeError, LookupError, TypeError, ValueError)
 
 _STOP_REASON = "STOP"
 # The parts of the searches that the server runs.
@@ -96,9 +94,6 @@ def convert_errors(request: Request | None = None) -> Iterator[None]:
             yield
     except GoogleError as err:
         raise _convert_error(err, lambda: request is not None and exceeds_context(request)) from err
-    except _FORMAT_ERRORS as err:
-        # The SDK's own models and converters raise these errors, too, and include the server's text in them.
-        raise errors.BadStream(f"the answer is not of the expected form ({type(err).__name__})") from None
 
 
 def convert_error_event(event: object) -> errors.ProviderError:
@@ -114,12 +109,9 @@ def _convert_error(err: GoogleError, may_be_too_long: Callable[[], bool] | None 
     )
     kind, delay = by_reason or _ERROR_BY_CODE.get(err.code), _parse_retry_after(err)
     error = errors.build_server_error(err.status, err.code, kind, delay=delay, may_be_too_long=may_be_too_long)
-    return errors.QuotaError(str(error)) if isinstance(error, errors.RateLimited) and _is_daily(err.details) else error
-
-
-def _is_daily(details: list[dict[str, Any]]) -> bool:
-    violations = [each for detail in details for each in get_objects(detail.get("violations"))]
-    return any(_DAILY_QUOTA_WORD in str(each.get("quotaId", "")) for each in violations)
+    violations = [each for detail in err.details for each in get_objects(detail.get("violations"))]
+    is_daily = any(_DAILY_QUOTA_WORD in str(each.get("quotaId", "")) for each in violations)
+    return errors.QuotaError(str(error)) if is_daily and isinstance(error, errors.RateLimited) else error
 
 
 def _parse_retry_after(err: GoogleError) -> float | None:
@@ -134,7 +126,7 @@ class GeminiDecoder(Decoder):
     """Decodes one answer. The terminal marker is a finish reason; every chunk contains the usage so far."""
 
     def __init__(self, request: Request) -> None:
-        super().__init__(request, map_tool_names(request))
+        super().__init__(request, gemini_name)
         self._signed_spans: list[tuple[int, int, bytes]] = []
         self._gemini_id_by_call_id: dict[str, str] = {}
         self._signature_by_call_id: dict[str, bytes] = {}
@@ -154,7 +146,14 @@ class GeminiDecoder(Decoder):
         if event.get("error") is not None and not self.is_complete:
             raise convert_error_event(event)
         if event.get("usageMetadata") is not None:
-            self._usage = _read_usage(event["usageMetadata"])
+            metadata = event["usageMetadata"]
+            thoughts = get_count(metadata, "thoughtsTokenCount")
+            self._usage = Usage(
+                input=get_count(metadata, "promptTokenCount") + get_count(metadata, "toolUsePromptTokenCount"),
+                cached=get_count(metadata, "cachedContentTokenCount"),
+                output=get_count(metadata, "candidatesTokenCount") + thoughts,
+                reasoning=thoughts,
+            )
         if reason := get_member(event.get("promptFeedback"), "blockReason"):
             self._block_reason = as_code(reason) or _UNKNOWN_REASON
         for candidate in event.get("candidates") or ():
@@ -163,7 +162,10 @@ class GeminiDecoder(Decoder):
     def _on_candidate(self, candidate: Any) -> Iterator[Event]:
         for part in (candidate.get("content") or {}).get("parts") or ():
             yield from self._on_part(part)
-        self._on_grounding(candidate.get("groundingMetadata"))
+        grounding = candidate.get("groundingMetadata")
+        self._on_queries(get_member(grounding, "webSearchQueries"))
+        for chunk in get_objects(get_member(grounding, "groundingChunks")):
+            self._searches.add_source(get_member(chunk.get("web"), "uri"), get_member(chunk.get("web"), "title"))
         reason = candidate.get("finishReason")
         if reason and reason != _UNSPECIFIED_REASON and not self.is_complete:
             self.is_complete, self._native_reason = True, sanitize_finish_reason(as_code(reason))
@@ -193,11 +195,6 @@ class GeminiDecoder(Decoder):
         # An empty part would be refused unless it is signed.
         if self._keeps_parts and (part.keys() - {"text"} or part["text"]):
             self._parts.append(self._searches.prepare_item(part))
-
-    def _on_grounding(self, metadata: Any) -> None:
-        self._on_queries(get_member(metadata, "webSearchQueries"))
-        for chunk in get_objects(get_member(metadata, "groundingChunks")):
-            self._searches.add_source(get_member(chunk.get("web"), "uri"), get_member(chunk.get("web"), "title"))
 
     def _on_queries(self, queries: object) -> None:
         given = queries[:_MAX_QUERIES] if isinstance(queries, list) else []
@@ -237,13 +234,3 @@ class GeminiDecoder(Decoder):
         has_search = any(kind in part for part in self._parts for kind in _SEARCH_PARTS)
         others = {"ids": {}, "signatures": {}, "texts": [], **(self._native_value() or {})}
         return {**others, TURN_PARTS: self._parts} if has_search else None
-
-
-def _read_usage(metadata: object) -> Usage:
-    thoughts = get_count(metadata, "thoughtsTokenCount")
-    return Usage(
-        input=get_count(metadata, "promptTokenCount") + get_count(metadata, "toolUsePromptTokenCount"),
-        cached=get_count(metadata, "cachedContentTokenCount"),
-        output=get_count(metadata, "candidatesTokenCount") + thoughts,
-        reasoning=thoughts,
-    )

@@ -140,7 +140,9 @@ def encode_prompt(request: Request) -> dict[str, Any]:
         for each in request.tools
     ]
     offered: list[dict[str, Any]] = [{"functionDeclarations": tools}] if tools else []
-    offered += [{"googleSearch": {}}] if _may_search(request) else []
+    # Models before Gemini 3 refuse a search beside tools. Unlike calls, a search cannot be forbidden.
+    may_search = request.profile.reasoning is ReasoningStyle.LEVEL if request.tools else request.may_call
+    offered += [{"googleSearch": {}}] if may_search and request.web_search else []
     return {
         "contents": _encode_contents(request),
         **({"systemInstruction": {"parts": [{"text": system}], "role": "user"}} if system else {}),
@@ -159,26 +161,12 @@ def _place_schema(request: Request) -> tuple[Request, AnswerSchema | None]:
     return place_answer_schema(request, GEMINI if may_combine else None)
 
 
-def _may_search(request: Request) -> bool:
-    """Return whether to offer the search: beside own tools only from Gemini 3 on, as earlier models refuse both."""
-    if request.tools:
-        return request.web_search is not None and request.profile.reasoning is ReasoningStyle.LEVEL
-    # Unlike calls, a search cannot be forbidden.
-    return request.web_search is not None and request.may_call
-
-
 def gemini_name(name: str) -> str:
     """Return the name under which a tool is sent: its own if it is valid, else one derived from it and its hash."""
     if _VALID_NAME_PATTERN.fullmatch(name):
         return name
     beginning = _INVALID_CHAR_PATTERN.sub("_", name)[:_MAX_PREFIX_CHARS]
     return f"_{beginning}_{sha256(name.encode('utf-8', 'replace')).hexdigest()[:8]}"
-
-
-def map_tool_names(request: Request) -> Mapping[str, str]:
-    """Return a mapping from the sent tool names to the tools' own names."""
-    called = (call.name for message in request.messages for call in message.tool_calls)
-    return {gemini_name(name): name for name in (*called, *(tool.name for tool in request.tools))}
 
 
 def _encode_turns(request: Request) -> Iterator[tuple[str, list[_Part]]]:
