@@ -175,7 +175,7 @@ async def async_model_profile(
         context = await hass.async_add_executor_job(prices.find_context_tokens, vendor, family)
     if listed is None:
         return replace(profile, context_tokens=context)
-    return listed.capabilities.apply_to(replace(profile, context_tokens=context, output_tokens=listed.output_tokens))
+    return replace(profile, context_tokens=context, output_tokens=listed.output_tokens, **listed.capabilities)
 
 
 async def async_calculate_cost(hass: HomeAssistant, usages: Collection[ModelUsage]) -> Decimal | None:

@@ -39,7 +39,7 @@ from ..const import (
     PROVIDER_NONE,
     PROVIDER_OPENAI,
 )
-from ..providers import ListedModel, Provider, SupportsContextSize, Vendor, filter_conversation_models, recommend_model
+from ..providers import ListedModel, Provider, Vendor, filter_conversation_models, recommend_model
 
 # Form fields: a mapping from the schema marker to the selector.
 type FormFields = dict[Any, Any]
@@ -208,7 +208,7 @@ def suggest_model(account: Mapping[str, Any], models: Sequence[ListedModel]) -> 
 
 async def async_reads_images(account: Mapping[str, Any], provider: Provider, model: str) -> bool | None:
     """Return whether a compatible server says that the model reads pictures, or None if it does not say."""
-    if get_vendor(account) is not None or not model or not isinstance(provider, SupportsContextSize):
+    if get_vendor(account) is not None or not model:
         return None
     try:
         async with asyncio.timeout(_IMAGES_TIMEOUT):

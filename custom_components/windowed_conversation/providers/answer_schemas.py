@@ -38,25 +38,6 @@ class _InexpressibleError(Exception):
     """Raised if a schema cannot be expressed in a subset."""
 
 
-def _accepts_shared(name: str, value: Any) -> bool:
-    return name in _RANGES or (name == "format" and value in _FORMATS)
-
-
-def _accepts_openai(name: str, value: Any) -> bool:
-    return name in _OPENAI_RANGES or _accepts_shared(name, value)
-
-
-def _accepts_anthropic(name: str, value: Any) -> bool:
-    return name == "enum" or (name == "minItems" and value <= 1) or (name == "format" and value in _FORMATS)
-
-
-def _accepts_gemini(name: str, value: Any) -> bool:
-    # Gemini has enums of text and numbers only: https://ai.google.dev/gemini-api/docs/structured-output
-    if name == "enum":
-        return not any(each is None or isinstance(each, bool) for each in value)
-    return name in _RANGES or (name, value) == ("format", "date")
-
-
 def _fits_openai(parts: Sequence[Schema]) -> bool:
     names = [name for part in parts for name in part.get("properties", ())]
     values = [str(value) for part in parts for value in part.get("enum", ())]
@@ -73,8 +54,10 @@ def _fits_anthropic(parts: Sequence[Schema]) -> bool:
 class Subset:
     """A subset of JSON Schema that a server accepts."""
 
-    # Whether it has a limit with this value.
-    accepts: Callable[[str, Any], bool]
+    limits: frozenset[str]
+    formats: frozenset[str] = _FORMATS
+    # Whether the server refuses this value of a limit that it otherwise accepts.
+    refuses: Callable[[str, Any], bool] = lambda _name, _value: False
     # Whether a schema is small enough.
     fits: Callable[[Sequence[Schema]], bool] = bool
     # Whether every schema needs a type, and no object may have properties beyond the named ones.
@@ -85,11 +68,22 @@ class Subset:
     # tell the model what the properties mean, and some servers ignore it.
     in_prompt_too: bool = False
 
+    def accepts(self, name: str, value: Any) -> bool:
+        """Return whether the server accepts a limit with this value."""
+        return value in self.formats if name == "format" else name in self.limits and not self.refuses(name, value)
 
-COMPATIBLE = Subset(_accepts_shared, is_closed=False, in_prompt_too=True)
-OPENAI_STRICT = Subset(_accepts_openai, _fits_openai, has_optional=False)
-ANTHROPIC = Subset(_accepts_anthropic, _fits_anthropic)
-GEMINI = Subset(_accepts_gemini)
+
+COMPATIBLE = Subset(_RANGES, is_closed=False, in_prompt_too=True)
+OPENAI_STRICT = Subset(_OPENAI_RANGES, fits=_fits_openai, has_optional=False)
+ANTHROPIC = Subset(
+    frozenset({"enum", "minItems"}), refuses=lambda name, value: name == "minItems" and value > 1, fits=_fits_anthropic
+)
+# Gemini has enums of text and numbers only: https://ai.google.dev/gemini-api/docs/structured-output
+GEMINI = Subset(
+    _RANGES,
+    frozenset({"date"}),
+    lambda name, value: name == "enum" and any(each is None or isinstance(each, bool) for each in value),
+)
 
 
 def place_answer_schema(request: Request, subset: Subset | None) -> tuple[Request, AnswerSchema | None]:

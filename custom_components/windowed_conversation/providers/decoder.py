@@ -1,7 +1,7 @@
 """The base of all decoders: text, reasoning, tool calls with their limits, usage, and the end of an answer."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 import json
 import re
@@ -162,7 +162,6 @@ class SearchResults:
     """
 
     count: int = 0
-    is_empty: bool = True
     _cited: dict[str, Source] = field(default_factory=dict)
     _found: dict[str, Source] = field(default_factory=dict)
     _chars: int = 0
@@ -184,7 +183,6 @@ class SearchResults:
         url, pages = _TRACKING_PATTERN.sub("", url), self._cited if is_cited else self._found
         if len(pages) < _MAX_SOURCES:
             name = " ".join(title.split())[:_MAX_TITLE_CHARS] if isinstance(title, str) else ""
-            self.is_empty = False
             pages.setdefault(fix_surrogates(url), Source(fix_surrogates(name), fix_surrogates(url)))
 
     def prepare_item(self, item: object) -> Any:
@@ -194,7 +192,6 @@ class SearchResults:
         except RecursionError:
             text = " " * (_MAX_SEARCH_CHARS + 1)
         self._chars += len(text)
-        self.is_empty = False
         return read_repaired_json(text) if self._chars <= _MAX_SEARCH_CHARS else None
 
 
@@ -204,14 +201,12 @@ def sanitize_finish_reason(word: str) -> str:
 
 
 class Decoder(ABC):
-    """Decodes one answer, event by event. For `names`, see `ToolCalls`.
+    """Decodes one answer, event by event. `encode_tool_name` returns the name under which a tool was sent."""
 
-    `is_complete` is true once the terminal marker has arrived.
-    """
-
-    def __init__(self, request: Request, names: Mapping[str, str] | None = None) -> None:
+    def __init__(self, request: Request, encode_tool_name: Callable[[str], str] = encode_name) -> None:
+        # Whether the terminal marker has arrived.
         self.is_complete = False
-        self._calls = ToolCalls(request, names)
+        self._calls = ToolCalls(request, encode_tool_name)
         self._usage: Usage | None = None
         # The server's finish reason, see `sanitize_finish_reason`.
         self._native_reason = ""
@@ -245,21 +240,17 @@ class Decoder(ABC):
             yield self._usage + Usage(searches=self._searches.count)
         if error := self._final_error():
             raise error
-        searches = self._searches
-        if not searches.is_empty and (sources := searches.sources):
+        if sources := self._searches.sources:
             yield Sources(sources)
-        reason = FinishReason.TOOL_CALLS if self._calls.count else FinishReason.STOP
-        residue = self._native_value()
-        # Without a call, no other request of the turn follows.
-        sends_back = self._calls.count and not searches.is_empty and searches.can_send_back
-        turn_value = self._turn_value() if sends_back else None
         yield AnswerDone(
-            reason,
+            FinishReason.TOOL_CALLS if self._calls.count else FinishReason.STOP,
             self._native_reason,
-            residue,
+            # This sets `_native_tokens`.
+            self._native_value(),
             self._native_tokens,
             self._server,
-            turn_value,
+            # Without a call, no other request of the turn follows.
+            self._turn_value() if self._calls.count and self._searches.can_send_back else None,
             is_flexible=self._is_flexible,
         )
 
@@ -279,9 +270,7 @@ class Decoder(ABC):
         complete = self._text_joiner.feed(text)
         if not complete:
             return ()
-        if self._is_after_search:
-            complete = self._separate_from_search(complete)
-        self._ends_blank = complete[-1].isspace()
+        complete = self._separate_from_search(complete)
         self._text_chars += len(complete)
         return (TextDelta(complete),)
 

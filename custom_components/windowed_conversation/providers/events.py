@@ -1,5 +1,6 @@
 """Requests to a provider with their settings, and the events of its answer stream, independent of any vendor."""
 
+from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
 from dataclasses import astuple, dataclass, field
 from enum import StrEnum
@@ -9,7 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from ..window import Attachment, Message, Role, ToolCall, format_tool_definition
 from .json_values import drop_non_finite
-from .models import UNKNOWN_MODEL, Effort, ModelCapabilities, ModelProfile
+from .models import UNKNOWN_MODEL, Effort, ModelProfile
 
 # The fingerprint of Ollama servers, the first part of `AnswerDone.server_identity`:
 # https://github.com/ollama/ollama/blob/main/openai/openai.go
@@ -245,7 +246,8 @@ class ListedModel:
     id: str
     context_tokens: int | None = None
     output_tokens: int | None = None
-    capabilities: ModelCapabilities = field(default_factory=ModelCapabilities)
+    # The facts of a `ModelProfile` that the list states, by the names of its fields.
+    capabilities: Mapping[str, Any] = field(default_factory=dict)
 
 
 # A callback for every sign of life: it is called whenever a server sends anything.
@@ -256,11 +258,24 @@ def ignore_bytes() -> None:
     """Ignore a sign of life."""
 
 
-class Provider(Protocol):
-    """A provider for one wire format. `name` is stored with its residue."""
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """A conversation that its provider has compacted into a JSON value that only the same model can read."""
 
+    native_value: Any
+    # The user's messages that the compaction keeps verbatim.
+    user_texts: tuple[str, ...]
+    # The cost. Everything but `user_texts` counts as output.
+    usage: Usage
+
+
+class Provider(ABC):
+    """A provider for one wire format. Methods that not every server supports have a default."""
+
+    # Stored with the residue of its answers.
     name: str
 
+    @abstractmethod
     def stream(self, request: Request, on_bytes: OnBytesCallback = ignore_bytes) -> AsyncGenerator[Event]:
         """Send the request and yield events up to `AnswerDone`. Raises `ProviderError`, never an SDK's error.
 
@@ -268,6 +283,7 @@ class Provider(Protocol):
         Closing the generator, or cancelling the task that awaits it, releases the connection.
         """
 
+    @abstractmethod
     async def list_models(self) -> list[ListedModel]:
         """Return the models that the server offers, sorted by id. Raises `ProviderError`."""
 
@@ -295,6 +311,7 @@ class SupportsCompaction(Protocol):
 
         Raises `ProviderError`.
         """
+        return None
 
 
 @runtime_checkable

@@ -6,7 +6,6 @@ error is raised. An informational value of the wrong type is treated as missing.
 
 import asyncio
 from codecs import IncrementalDecoder, getincrementaldecoder
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
 import json
@@ -145,49 +144,20 @@ def _is_infinite(value: object) -> bool:
     return isinstance(value, float) and not math.isfinite(value)
 
 
-class ModelPage:
-    """A page of a model list. Raises `BadStream` if the body is not a model list.
+async def read_models(body: bytes, field: str = "data", name: str = "id") -> dict[str, Any]:
+    """Return the objects of a server's model list by name, sorted. Raises `BadStream` if the body is not such a list.
 
-    `models` maps names to the server's objects, sorted by name.
+    It is parsed outside of the event loop because it may list thousands of models.
     """
-
-    def __init__(self, body: bytes, field: str, name: str) -> None:
-        if max_value_count(body) > _MAX_LISTED_VALUES:
-            raise BadStream(f"the list of models has more than {_MAX_LISTED_VALUES} values")
-        self._page = read_json(body)
-        models = get_member(self._page, field)
-        if not isinstance(models, list) or not all(isinstance(get_member(model, name), str) for model in models):
-            raise BadStream("the server does not list models")
-        if len(models) > _MAX_MODELS:
-            raise BadStream(f"the server lists more than {_MAX_MODELS} models")
-        self.models = {model[name]: model for model in sorted(get_objects(models), key=itemgetter(name))}
-
-    def __getitem__(self, field: str) -> Any:
-        """Return another field of the page, or None if it is missing."""
-        return get_member(self._page, field)
+    return await asyncio.to_thread(_read_models, body, field, name)
 
 
-async def read_page(body: bytes, field: str = "data", name: str = "id") -> ModelPage:
-    """Return a page, parsed outside of the event loop because it may list thousands of models."""
-    return await asyncio.to_thread(ModelPage, body, field, name)
-
-
-async def read_pages(
-    fetch: Callable[[str], Awaitable[ModelPage]], following: Callable[[ModelPage], Any]
-) -> dict[str, Any]:
-    """Return the server's model objects from all pages, by name.
-
-    `fetch` is called with a page token, empty for the first page, and returns that page. `following` is called with a
-    page and returns the token of the next one. Raises `BadStream` if the pages repeat themselves.
-    """
-    models: dict[str, Any] = {}
-    token = ""
-    for _ in range(_MAX_PAGES):
-        page = await fetch(token)
-        if page.models and page.models.keys() <= models.keys():
-            raise BadStream("the server lists the same models again and again")
-        models |= page.models
-        token = following(page)
-        if not page.models or not token or not isinstance(token, str):
-            break
-    return models
+def _read_models(body: bytes, field: str, name: str) -> dict[str, Any]:
+    if max_value_count(body) > _MAX_LISTED_VALUES:
+        raise BadStream(f"the list of models has more than {_MAX_LISTED_VALUES} values")
+    models = get_member(read_json(body), field)
+    if not isinstance(models, list) or not all(isinstance(get_member(model, name), str) for model in models):
+        raise BadStream("the server does not list models")
+    if len(models) > _MAX_MODELS:
+        raise BadStream(f"the server lists more than {_MAX_MODELS} models")
+    return {model[name]: model for model in sorted(models, key=itemgetter(name))}

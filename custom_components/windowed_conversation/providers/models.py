@@ -1,7 +1,7 @@
 """Facts about models by the vendors' model names: parameters, limits, and which models support conversations."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import zip_longest
 import re
@@ -92,24 +92,6 @@ class ModelProfile:
 
 
 UNKNOWN_MODEL = ModelProfile()
-
-
-@dataclass(frozen=True, slots=True)
-class ModelCapabilities:
-    """The facts of a `ModelProfile` that a provider's list of models states, or None for each one that it does not."""
-
-    images: bool | None = None
-    context_editing: bool | None = None
-    answer_schemas: bool | None = None
-    web_search: bool | None = None
-    reasoning: ReasoningStyle | None = None
-    efforts: tuple[Effort, ...] | None = None
-    default: Effort | None = None
-
-    def apply_to(self, profile: ModelProfile) -> ModelProfile:
-        """Return a profile with the facts that are stated."""
-        facts = {each.name: getattr(self, each.name) for each in fields(self)}
-        return replace(profile, **{name: fact for name, fact in facts.items() if fact is not None})
 
 
 # The number of tokens reserved for reasoning before an answer: Google's numbers for these efforts, but never below
@@ -248,6 +230,10 @@ _GOOGLE_EFFORTS = (
 # Codex models only accept medium verbosity. Azure has no flexible tier, and its older API versions know neither.
 _FLEXIBLE_TIER_PATTERN = re.compile(r"(gpt-(5(?!\.3)|6)(?!.*(chat|codex|pro))|o3(?!-mini|-pro|-deep)|o4-mini(?!-deep))")
 _VERBOSITY_PATTERN = re.compile(r"gpt-[56](?!.*(chat|codex))")
+
+# OpenAI's since GPT-5.4: https://developers.openai.com/api/docs/guides/tools-tool-search; Anthropic's since 4.5,
+# without those that Home Assistant's own integration excludes (components/anthropic/const.py, 2026.11).
+_LOADS_TOOLS_PATTERN = re.compile(r"gpt-(5\.[4-9]|6)(?!.*chat)|claude-(?!haiku)[a-z]+-(4-[5-9](?!\d)|[5-9](?!\d))")
 
 _VENDOR_EFFORTS = {Vendor.OPENAI: _OPENAI_EFFORTS, Vendor.ANTHROPIC: _ANTHROPIC_EFFORTS, Vendor.GOOGLE: _GOOGLE_EFFORTS}
 _ALL_FAMILIES = {Vendor.OPENAI: _OPENAI, Vendor.ANTHROPIC: _CLAUDES, Vendor.GOOGLE: _GEMINIS}

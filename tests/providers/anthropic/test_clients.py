@@ -37,11 +37,7 @@ async def test_client_of_the_package_that_the_sdk_runs_on_is_accepted(http_clien
 
 
 async def test_client_of_another_package_is_not_accepted() -> None:
-    other = type("AsyncClient", (), {"__module__": "another_package"})()
-
-    assert not supports_client(other)
-    with pytest.raises(TypeError, match="AsyncClient of another_package"):
-        create_anthropic_messages(None, API_KEY, other)
+    assert not supports_client(type("AsyncClient", (), {"__module__": "another_package"})())
 
 
 async def test_one_of_the_clients_that_are_installed_is_accepted() -> None:
@@ -104,20 +100,6 @@ async def test_models_are_listed_sorted_with_their_limits(connect: Connect, byte
         ListedModel("b", 200_000, 64_000),
         ListedModel("c"),
     ]
-
-
-async def test_models_of_every_page_are_listed(connect: Connect, byte_server: ByteServer) -> None:
-    byte_server.set_reply(model_page([{"id": "c"}, {"id": "b"}], more=True), headers=JSON)
-    byte_server.add_reply(model_page([{"id": "a"}]))
-
-    assert await connect().list_models() == [ListedModel("a"), ListedModel("b"), ListedModel("c")]
-
-
-async def test_pages_that_go_round_in_circles_end(connect: Connect, byte_server: ByteServer) -> None:
-    byte_server.set_reply(model_page([{"id": "a"}], more=True), headers=JSON)
-
-    with pytest.raises(BadStream):
-        await connect().list_models()
 
 
 async def test_tokens_are_counted_by_the_server(connect: Connect, byte_server: ByteServer) -> None:

@@ -151,14 +151,14 @@ class AnthropicWire:
         return "".join(block["text"] for block in newest["content"] if block["type"] == "text")
 
 
-def model_page(models: Sequence[Mapping[str, Any]], *, more: bool = False) -> bytes:
-    """Return a page of the model list."""
+def model_page(models: Sequence[Mapping[str, Any]]) -> bytes:
+    """Return the model list."""
     data = [
         {"type": "model", "display_name": model["id"], "created_at": "2026-02-19T00:00:00Z", **model}
         for model in models
     ]
     ids = [model["id"] for model in data] or [None]
-    return json.dumps({"data": data, "has_more": more, "first_id": ids[0], "last_id": ids[-1]}).encode()
+    return json.dumps({"data": data, "has_more": False, "first_id": ids[0], "last_id": ids[-1]}).encode()
 
 
 def _split_usage(usage: Usage) -> tuple[JsonObject, JsonObject]:

@@ -13,17 +13,19 @@ from typing import Any
 from anthropic import AsyncAnthropic, AsyncStream, DefaultAsyncHttpxClient
 from anthropic.resources.models import AsyncModels
 
-from ..events import Event, ListedModel, OnBytesCallback, Request, ignore_bytes
-from ..json_values import PAGE_SIZE, ModelPage, get_member, read_page, read_pages, require_count, token_limit
+from ..encoder import drop_none
+from ..events import Event, ListedModel, OnBytesCallback, Provider, Request, ignore_bytes
+from ..json_values import PAGE_SIZE, get_member, read_models, require_count, token_limit
+from ..models import Effort, ReasoningStyle
 from ..streaming import stream_events
 from ..transport import bounded_client, post_for_stream, post_json
-from .capabilities import read_capabilities
 from .decoding import MessageDecoder, convert_errors
 from .encoding import PROVIDER_NAME, describe_cache_breakpoints, encode_count_request, encode_request
 
 _MESSAGES_PATH = "/v1/messages"
 _LOOKUP_TIMEOUT = 10.0
 _ANTHROPIC_URL = "https://api.anthropic.com"
+_EFFORTS = (Effort.LOW, Effort.MEDIUM, Effort.HIGH)
 # The SDK requires a key, but servers at home do not.
 _PLACEHOLDER_KEY = "none"
 
@@ -47,9 +49,6 @@ def create_anthropic_messages(url: str | None, api_key: str | None, http_client:
     `http_client` must be a client that `supports_client` approves; the caller keeps ownership. Raises `BadRequest` for
     an invalid URL. Each request is tried once: during retries, the user would hear nothing.
     """
-    if not supports_client(http_client):
-        kind = type(http_client)
-        raise TypeError(f"the SDK runs on {HttpClient.__module__}, not on {kind.__name__} of {kind.__module__}")
     with convert_errors():
         client = AsyncAnthropic(
             api_key=api_key or _PLACEHOLDER_KEY,
@@ -61,7 +60,7 @@ def create_anthropic_messages(url: str | None, api_key: str | None, http_client:
     return MessagesProvider(client)
 
 
-class MessagesProvider:
+class MessagesProvider(Provider):
     """A provider based on an `AsyncAnthropic` client. The caller keeps ownership of the client."""
 
     name = PROVIDER_NAME
@@ -113,18 +112,45 @@ class MessagesProvider:
     async def list_models(self) -> list[ListedModel]:
         """Return the models with their limits and capabilities, sorted by id. Raises `ProviderError`."""
         with convert_errors():
-            models = await read_pages(self._fetch_page, lambda page: page["has_more"] is True and page["last_id"])
+            answer = await self._models.list(limit=PAGE_SIZE, timeout=_LOOKUP_TIMEOUT)
+            models = await read_models(answer.http_response.content)
         return [
             ListedModel(
                 name,
                 token_limit(model, "max_input_tokens"),
                 token_limit(model, "max_tokens"),
-                read_capabilities(get_member(model, "capabilities")),
+                _read_capabilities(get_member(model, "capabilities")),
             )
-            for name, model in sorted(models.items())
+            for name, model in models.items()
         ]
 
-    async def _fetch_page(self, after: str) -> ModelPage:
-        following: dict[str, Any] = {"after_id": after} if after else {}
-        answer = await self._models.list(limit=PAGE_SIZE, timeout=_LOOKUP_TIMEOUT, **following)
-        return await read_page(answer.http_response.content)
+
+def _read_capabilities(stated: object) -> dict[str, Any]:
+    """Return the facts of a `ModelProfile` that the capabilities of a model state."""
+    # A model that refuses images or PDFs gets neither.
+    pictures = [_is_supported(stated, name) for name in ("image_input", "pdf_input")]
+    facts = drop_none(
+        images=False if False in pictures else pictures[0],
+        context_editing=_is_supported(stated, "context_management", "clear_tool_uses_20250919"),
+        answer_schemas=_is_supported(stated, "structured_outputs"),
+        web_search=_is_supported(stated, "server_tools", "web_search"),
+    )
+    if _is_supported(stated, "thinking") is False:
+        return {**facts, "reasoning": ReasoningStyle.NONE}
+    efforts = tuple([each for each in _EFFORTS if _is_supported(stated, "effort", each)])
+    if efforts and _is_supported(stated, "thinking", "types", "adaptive"):
+        style = ReasoningStyle.ADAPTIVE
+    elif _is_supported(stated, "thinking", "types", "enabled"):
+        style, efforts = ReasoningStyle.BUDGET, _EFFORTS
+    else:
+        return facts
+    # A model does not think unless the request enables it.
+    return {**facts, "reasoning": style, "efforts": (Effort.NONE, *efforts), "default": Effort.NONE}
+
+
+def _is_supported(stated: object, *path: str) -> bool | None:
+    """Return whether the capability at a path is supported, or None if that is not stated."""
+    for name in path:
+        stated = get_member(stated, name)
+    value = get_member(stated, "supported")
+    return value if isinstance(value, bool) else None

@@ -10,7 +10,7 @@ import json
 import re
 from typing import Any
 
-from ...window import MAX_TOKENS, Attachment, Message, Role, ToolCall
+from ...window import MAX_TOKENS, Attachment, Message, Role
 from ..answer_schemas import ANTHROPIC, place_answer_schema
 from ..encoder import UNSEEN_NOTE, encode_name, flatten_choices, get_mime_type, make_name_map, native_value
 from ..events import ModelSettings, Request, ToolSchema, add_picture_messages
@@ -58,13 +58,15 @@ _RISKY_CONTEXT_SHARE = 0.75
 
 _CONTEXT_EDITING_BETA = "context-management-2025-06-27"
 
-# Old results are cleared once there are more calls than this. The newest results stay: the API keeps three by default.
-_CLEARING_TRIGGER_CALLS = 6
-_KEPT_CALLS = 3
-
-# The minimum number of tokens to clear. Clearing results invalidates the cached prefix from there on, so the
-# documentation recommends to clear only when it is worth that cost.
-_MIN_CLEARED_TOKENS = 1000
+# Old results are cleared once there are more than six calls, except for the newest three, which the API keeps by
+# default. Clearing results invalidates the cached prefix from there on, so the documentation recommends to clear only
+# when it is worth that cost.
+_CLEARING_EDIT = {
+    "type": "clear_tool_uses_20250919",
+    "trigger": {"type": "tool_uses", "value": 6},
+    "keep": {"type": "tool_uses", "value": 3},
+    "clear_at_least": {"type": "input_tokens", "value": 1000},
+}
 
 
 def encode_tools(request: Request) -> list[dict[str, Any]]:
@@ -79,6 +81,11 @@ def encode_tools(request: Request) -> list[dict[str, Any]]:
     if request.web_search and _WEB_SEARCH_TOOL["name"] not in [tool["name"] for tool in encoded]:
         encoded.append({**_WEB_SEARCH_TOOL, "user_location": request.web_search.location})
     return encoded
+
+
+def _encode_tool(tool: ToolSchema) -> dict[str, Any]:
+    schema, _ = _encode_schema(tool)
+    return {"name": encode_name(tool.name), "description": tool.description, "input_schema": schema}
 
 
 def map_argument_names(tools: Iterable[ToolSchema]) -> ArgumentNames:
@@ -163,20 +170,18 @@ class _CallIds:
     """
 
     def __init__(self) -> None:
-        self._sent_id_by_call_id: dict[str, str] = {}
-        self._used_ids: set[str] = set()
+        # The newest sent id of each call.
+        self.sent: dict[str, str] = {}
+        self._used: set[str] = set()
 
-    def encode_call_id(self, call_id: str) -> str:
+    def add(self, call_id: str) -> str:
         sent, times = call_id, 0
-        while sent in self._used_ids or not _VALID_ID_PATTERN.fullmatch(sent):
+        while sent in self._used or not _VALID_ID_PATTERN.fullmatch(sent):
             sent = f"toolu_{sha256(f'{times} {call_id}'.encode(errors='backslashreplace')).hexdigest()[:24]}"
             times += 1
-        self._used_ids.add(sent)
-        self._sent_id_by_call_id[call_id] = sent
+        self._used.add(sent)
+        self.sent[call_id] = sent
         return sent
-
-    def encode_result_id(self, call_id: str | None) -> str:
-        return self._sent_id_by_call_id.get(call_id or "", call_id or "")
 
 
 def _encode_text(content: str) -> list[Block]:
@@ -197,9 +202,12 @@ def _encode_attachment(attachment: Attachment, *, images: bool) -> Block:
     return {"type": _BLOCK_TYPES[media_type], "source": {"type": "base64", "media_type": media_type, "data": data}}
 
 
-def _encode_tool_result(message: Message, ids: _CallIds) -> Block:
-    block: Block = {"type": "tool_result", "tool_use_id": ids.encode_result_id(message.tool_call_id)}
-    if message.content.strip():
+def _encode_tool_result(message: Message, ids: _CallIds, found: Iterable[ToolSchema] | None) -> Block:
+    call_id = message.tool_call_id or ""
+    block: Block = {"type": "tool_result", "tool_use_id": ids.sent.get(call_id, call_id)}
+    if found:
+        block["content"] = [{"type": "tool_reference", "tool_name": encode_name(tool.name)} for tool in found]
+    elif message.content.strip():
         block["content"] = message.content
     if _is_error(message.content):
         block["is_error"] = True
@@ -224,7 +232,15 @@ def _encode_assistant(message: Message, model: str, ids: _CallIds, names: Argume
     https://platform.claude.com/docs/en/build-with-claude/extended-thinking#preserving-thinking-blocks
     """
     text = _encode_text(message.content)
-    calls = [_encode_tool_use(call, ids, names.get(call.name, {})) for call in message.tool_calls]
+    calls: list[Block] = [
+        {
+            "type": "tool_use",
+            "id": ids.add(call.id),
+            "name": encode_name(call.name),
+            "input": rename_keys(drop_non_finite(dict(call.arguments)), names.get(call.name, {})),
+        }
+        for call in message.tool_calls
+    ]
     if not text and not calls:
         return []
     blocks: list[Block] = []
@@ -245,15 +261,11 @@ def _encode_assistant(message: Message, model: str, ids: _CallIds, names: Argume
     return blocks
 
 
-def _encode_tool_use(call: ToolCall, ids: _CallIds, names: Mapping[str, str]) -> Block:
-    given = rename_keys(drop_non_finite(dict(call.arguments)), names)
-    return {"type": "tool_use", "id": ids.encode_call_id(call.id), "name": encode_name(call.name), "input": given}
-
-
 def encode_request(request: Request) -> dict[str, Any]:
     """Return the request body without "stream". Its "betas", if any, must be sent in the `anthropic-beta` header."""
     body, breakpoints = _encode_body(request)
-    body |= encode_context_editing(request)
+    if request.settings.compaction and request.profile.context_editing:
+        body |= {"betas": [_CONTEXT_EDITING_BETA], "context_management": {"edits": [_CLEARING_EDIT]}}
     if request.profile.caching is Caching.BREAKPOINTS:
         for block in breakpoints.values():
             block["cache_control"] = _CACHE_MARK
@@ -364,19 +376,6 @@ def _may_think(request: Request) -> bool:
         return read_native_blocks(answers[-1], request.model) is not None
     ends = [read_native_blocks(answer, request.model) for answer in (answers[-1], answers[0])]
     return all(blocks and blocks[0].get("type") in THINKING_TYPES for blocks in ends)
-
-
-def encode_context_editing(request: Request) -> dict[str, Any]:
-    """Return the fields that context editing adds to the body, see `encode_request`; empty without it."""
-    if not (request.settings.compaction and request.profile.context_editing):
-        return {}
-    edit = {
-        "type": "clear_tool_uses_20250919",
-        "trigger": {"type": "tool_uses", "value": _CLEARING_TRIGGER_CALLS},
-        "keep": {"type": "tool_uses", "value": _KEPT_CALLS},
-        "clear_at_least": {"type": "input_tokens", "value": _MIN_CLEARED_TOKENS},
-    }
-    return {"betas": [_CONTEXT_EDITING_BETA], "context_management": {"edits": [edit]}}
 
 
 def count_cleared_tokens(event: object) -> int:

@@ -3,13 +3,13 @@
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from http import HTTPStatus
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from typing import Any
 from urllib.parse import quote
 
 from ..errors import BadStream
 from ..events import Event, ListedModel, OnBytesCallback, Provider, Request, ignore_bytes
-from ..json_values import get_member, read_pages, require_count, token_limit
+from ..json_values import PAGE_SIZE, get_member, read_models, require_count, token_limit
 from ..streaming import read_any_json, stream_events
 from ..transport import bounded_client
 from .decoding import GeminiDecoder, GoogleError, convert_errors
@@ -66,7 +66,9 @@ class GeminiProvider(Provider):
     async def list_models(self) -> list[ListedModel]:
         """Return the models that generate text, sorted by id. Raises `ProviderError`."""
         with convert_errors():
-            models = await read_pages(self._fetch_page, itemgetter("nextPageToken"))
+            url = f"{self._url}/models"
+            async with self._send("GET", url, params={"pageSize": PAGE_SIZE}, timeout=_LOOKUP_TIMEOUT) as answer:
+                models = await read_models(await answer.aread(), "models", "name")
         listed = [
             ListedModel(
                 name.removeprefix("models/"),

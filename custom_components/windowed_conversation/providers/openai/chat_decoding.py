@@ -14,7 +14,7 @@ from ..errors import Incomplete, ProviderError
 from ..events import Event, Request
 from ..json_values import as_text, get_member, get_objects
 from .chat_encoding import NativeFieldsReader, estimate_native_tokens
-from .fields import convert_error_event, is_flexible_tier, read_usage, refusal
+from .fields import FLEXIBLE_TIER, convert_error_event, read_usage, refusal
 
 # The fields that identify the server: its fingerprint (Ollama and others), a router's chosen model, and its provider.
 _SERVER_FIELDS = ("system_fingerprint", "model", "provider")
@@ -63,7 +63,7 @@ class ChatDecoder(Decoder):
             self._server = " ".join([word[:_MAX_FIELD_CHARS] for word in words if word and isinstance(word, str)])
         if (usage := event.get("usage")) is not None:
             self._usage = read_usage(usage, "prompt", "completion")
-            self._is_flexible = is_flexible_tier(event.get("service_tier"))
+            self._is_flexible = event.get("service_tier") == FLEXIBLE_TIER
         events: list[Event] = []
         for choice in event.get("choices") or ():
             if delta := choice.get("delta"):

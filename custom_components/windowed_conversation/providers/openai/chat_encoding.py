@@ -226,7 +226,7 @@ def encode_request(
     return {
         "model": request.model,
         "messages": encode_messages(_merge(visible, provider, request.model), dialect, provider, request.model, echo),
-        **(_encode_tools(request, dialect) if request.tools else {}),
+        **(_encode_tools(request, dialect) if request.tools or request.settings.web_search else {}),
         **drop_none(**encode_sampling(request), **limits),
         **({"response_format": {"type": "json_schema", "json_schema": schema}} if schema else {}),
         **caching,

@@ -1,10 +1,11 @@
 """The providers for OpenAI's formats, and SDK clients for OpenAI, Azure, and compatible servers."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import takewhile
 import json
 from typing import Any, override
@@ -17,8 +18,8 @@ from ...window import NativeData
 from ..decoder import Decoder
 from ..encoder import native_value, shorten
 from ..errors import BadRequest, BadStream, ProviderError
-from ..events import OLLAMA_FINGERPRINT, Compacted, Event, ListedModel, OnBytesCallback, Request, ignore_bytes
-from ..json_values import get_member, read_page, require_count
+from ..events import OLLAMA_FINGERPRINT, Compacted, Event, ListedModel, OnBytesCallback, Provider, Request, ignore_bytes
+from ..json_values import get_member, read_models, require_count
 from ..models import Caching
 from ..sizes import read_context_tokens, read_loaded_context_tokens, read_output_tokens, says_images
 from ..streaming import read_any_json, stream_events
@@ -62,13 +63,12 @@ _PLACEHOLDER_KEY = "none"
 _API_SEGMENT = "openai"
 
 
-class _OpenAIProvider(ABC):
+class _OpenAIProvider(Provider):
     """A provider based on an `AsyncOpenAI` client. The caller keeps ownership of the client.
 
-    `azure` is the server if it is one on Azure, which needs headers of its own.
+    `azure` describes a server on Azure, which needs its own headers.
     """
 
-    name: str
     _decoder: Callable[[Request], Decoder]
 
     def __init__(self, client: AsyncOpenAI, azure: AzureServer | None = None) -> None:
@@ -118,7 +118,7 @@ class _OpenAIProvider(ABC):
         """Return the server's models, sorted by id. Raises `ProviderError`."""
         with convert_errors():
             answer = await self._models.list(timeout=_MODEL_LIST_TIMEOUT, extra_headers=self._headers)
-            models = (await read_page(answer.http_response.content)).models
+            models = await read_models(answer.http_response.content)
         return [
             ListedModel(model_id, read_context_tokens(model), read_output_tokens(model))
             for model_id, model in models.items()
@@ -190,14 +190,9 @@ class ChatCompletionsProvider(_OpenAIProvider):
         return stated
 
     async def _fetch_json(self, url: str, body: object = None) -> Any:
-        options: dict[str, Any] = {
-            "options": {"timeout": _CONTEXT_SIZE_TIMEOUT},
-            "cast_to": object,
-            "stream": True,
-            "stream_cls": AsyncStream[object],
-        }
-        get, post = self._client.get, self._client.post
-        async with await (get(url, **options) if body is None else post(url, body=body, **options)) as answer:
+        send: Any = self._client.get if body is None else partial(self._client.post, body=body)
+        stream = {"stream": True, "stream_cls": AsyncStream[object]}
+        async with await send(url, cast_to=object, options={"timeout": _CONTEXT_SIZE_TIMEOUT}, **stream) as answer:
             return await read_any_json(await answer.response.aread())
 
     @override
@@ -211,9 +206,12 @@ class ChatCompletionsProvider(_OpenAIProvider):
         try:
             answer = await self._request_stream(request, form)
         except (BadRequestError, UnprocessableEntityError) as err:
-            if is_form_refusal(err, request):
-                left = [other for other in others if (request.model, other) not in self._unneeded_forms]
-                if answer := await self._try_forms(request, left):
+            for other in others if is_form_refusal(err, request) else ():
+                if (request.model, other) in self._unneeded_forms:
+                    continue
+                with suppress(BadRequestError, UnprocessableEntityError):
+                    answer = await self._request_stream(request, other)
+                    self._form_by_model[request.model] = other
                     return answer
             raise
         self._unneeded_forms |= {(request.model, other) for other in others}
@@ -222,20 +220,10 @@ class ChatCompletionsProvider(_OpenAIProvider):
     def _list_other_forms(self, request: Request, form: _RequestForm) -> list[_RequestForm]:
         if self._dialect is Dialect.OPENAI:
             return []
-        without_effort = (
-            [replace(form, has_effort=False)] if form.has_effort and request.settings.effort is not None else []
-        )
         echoes = [echo for echo in list_echo_alternatives(request, self.name) if echo is not form.echo]
-        return [*without_effort, *[replace(form, echo=echo) for echo in echoes]]
-
-    async def _try_forms(self, request: Request, forms: Iterable[_RequestForm]) -> Any:
-        """Return the SDK's stream for the first form that the server accepts, or None if it accepts none."""
-        for form in forms:
-            with suppress(BadRequestError, UnprocessableEntityError):
-                answer = await self._request_stream(request, form)
-                self._form_by_model[request.model] = form
-                return answer
-        return None
+        forms = [replace(form, echo=echo) for echo in echoes]
+        has_effort = form.has_effort and request.settings.effort is not None
+        return [replace(form, has_effort=False), *forms] if has_effort else forms
 
     async def _request_stream(self, request: Request, form: _RequestForm) -> Any:
         if not form.has_effort:

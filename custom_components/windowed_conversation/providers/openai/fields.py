@@ -42,7 +42,7 @@ _ERROR_BY_CODE = {code: kind for kind, codes in _CODES_BY_ERROR.items() for code
 
 # Answers at this tier cost half, may be slower, and are refused while there is no room:
 # https://platform.openai.com/docs/guides/flex-processing
-_FLEXIBLE_TIER = "flex"
+FLEXIBLE_TIER = "flex"
 
 # vLLM names one or more parameters that are too large: https://github.com/vllm-project/vllm/issues/33425
 _TOO_LARGE_PARAMETER = "input_tokens"
@@ -87,12 +87,7 @@ def asks_for_flexible_tier(request: Request) -> bool:
 
 def encode_tier(request: Request) -> dict[str, str]:
     """Return the parameter of the service tier, or an empty dict for the project's default."""
-    return {"service_tier": _FLEXIBLE_TIER} if asks_for_flexible_tier(request) else {}
-
-
-def is_flexible_tier(tier: object) -> bool:
-    """Return whether a server says that it has answered at the flexible tier."""
-    return tier == _FLEXIBLE_TIER
+    return {"service_tier": FLEXIBLE_TIER} if asks_for_flexible_tier(request) else {}
 
 
 def encode_verbosity(request: Request) -> dict[str, str]:

@@ -11,7 +11,7 @@ from ..decoder import Decoder
 from ..errors import BadStream, Incomplete, ProviderError
 from ..events import Event, Request, TextDelta
 from ..json_values import SurrogateJoiner, as_text, get_member, get_objects
-from .fields import build_stream_error, convert_error_event, is_flexible_tier, read_usage, refusal
+from .fields import FLEXIBLE_TIER, build_stream_error, convert_error_event, read_usage, refusal
 
 type _Item = dict[str, Any]
 
@@ -143,7 +143,7 @@ class ResponseDecoder(Decoder):
                 self._failure = build_stream_error(get_member(error, "code"), get_member(error, "type"))
         if (usage := get_member(event.get("response"), "usage")) is not None:
             self._usage = read_usage(usage, "input", "output")
-            self._is_flexible = is_flexible_tier(event["response"].get("service_tier"))
+            self._is_flexible = event["response"].get("service_tier") == FLEXIBLE_TIER
 
     def _item_index(self, event: Any) -> int:
         """Return the index of the event's item in the output, or the next index if the server does not send one."""

@@ -25,6 +25,9 @@ from .fields import (
     read_usage,
 )
 
+# Our own tool search, declared as one that the client runs.
+_SEARCH_STATUS = {"execution": "client", "status": "completed"}
+
 _COMPACTED_FIELD = "compacted"
 
 # Longer call ids are refused, even the server's own: https://github.com/openai/codex/issues/14355
