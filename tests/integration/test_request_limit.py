@@ -10,7 +10,7 @@ from pytest_homeassistant_custom_component.common import MockConfigEntry
 from custom_components.windowed_conversation.const import (
     CONF_TURN_TIMEOUT,
 )
-from custom_components.windowed_conversation.turn.request_limit import MAX_CONCURRENT_REQUESTS
+from custom_components.windowed_conversation.turn.limits import MAX_CONCURRENT_REQUESTS
 from demo.model_server import ModelServer
 from tests.at_once import most_at_once
 

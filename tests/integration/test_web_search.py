@@ -213,7 +213,7 @@ async def test_results_of_a_search_go_back_in_the_request_after_a_tool(
 async def test_last_request_of_a_tool_loop_forbids_calls_and_is_valid(
     row: Row, set_up_search: SetUpSearch, say: SayFn, model_server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(asking, "_MAX_TOOL_ROUNDS", 1)
+    monkeypatch.setattr(asking, "MAX_TOOL_ROUNDS", 1)
     for vendor in _VENDORS:
         async with row(vendor):
             await set_up_search(vendor)

@@ -7,7 +7,6 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 import json
-from typing import Any
 
 import pytest
 
@@ -69,7 +68,7 @@ type SetSize = Callable[[int], object]
 
 
 @dataclass
-class SizedProvider:
+class SizedProvider(Provider):
     """A provider whose server refuses each request of more than `size` tokens, and counts `ratio` times our tokens."""
 
     report: OverflowReport
@@ -104,10 +103,6 @@ class SizedProvider:
         """Return no models, see `Provider.list_models`."""
         return []
 
-    def cache_settings(self, request: Request) -> Mapping[str, Any]:
-        """Return no settings, see `Provider.cache_settings`."""
-        return {}
-
 
 @dataclass
 class Talk:
@@ -122,7 +117,7 @@ class Talk:
     async def take_turns(self, sizes: Sequence[int]) -> None:
         """Take a turn for each context size in a new conversation."""
         budget = Budget(WindowPolicy(), max_answer_tokens=500)
-        model = Model("own", self.provider, "scripted", budget, size=self.size)
+        model = Model("own", self.provider, "scripted+whole_text", budget, size=self.size)
         question = Question(model, SYSTEM_PROMPT, "", TOOLS, "Done.")
         window = Window("conversation", WindowPolicy(), EstimatedCounter())
         for number, size in enumerate(sizes):

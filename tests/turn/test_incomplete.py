@@ -26,6 +26,7 @@ from tests.providers.wires import ALL_WIRES
 from tests.providers.wires.chat import ChatWire
 from tests.providers.wires.parts import Wire
 from tests.suspensions import cancel_at_each_point
+from tests.window.turns import begin_turn
 
 from .answers import TURN_ON, calls
 from .conftest import Take
@@ -308,7 +309,7 @@ async def sweep(asked: Question, text: str, begin: Callable[[SlowHome], None] = 
     broken, windows = SlowHome(), WindowRegistry(make_window)
 
     async def run_turn() -> None:
-        async with windows.begin_turn("key", timeout=0) as window:
+        async with begin_turn(windows, "key", timeout=0) as window:
             outcome = await take_turn(window, text, asked, broken.reply)
             ended.append(type(outcome.error).__name__ if outcome.error else outcome.sent_text)
 
@@ -320,7 +321,7 @@ async def sweep(asked: Question, text: str, begin: Callable[[SlowHome], None] = 
 
     async for _ in cancel_at_each_point(start):
         await assert_no_running_tasks()
-        async with windows.begin_turn("key", timeout=0) as window:
+        async with begin_turn(windows, "key", timeout=0) as window:
             assert_valid(window)
             assert window.exchanges()[0].messages[0].content == BEFORE[0].content
             assert len(window.exchanges()) == 2 or broken.home.ran == []

@@ -1,6 +1,6 @@
 """Tests for the live context: it is only in the newest message, built after the history, and within its share."""
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -10,6 +10,7 @@ import pytest
 from custom_components.windowed_conversation.providers import (
     AnswerDone,
     ListedModel,
+    Provider,
     Request,
     TextDelta,
     count_messages_tokens,
@@ -189,7 +190,7 @@ def test_room_for_exchanges_leaves_the_whole_share(budget: Budget, system: int) 
 
 
 @dataclass
-class Recorder:
+class Recorder(Provider):
     """A provider that gives the same answer to every request, and records the requests."""
 
     name: str = "recorder"
@@ -202,9 +203,6 @@ class Recorder:
 
     async def list_models(self) -> list[ListedModel]:
         return []
-
-    def cache_settings(self, request: Request) -> Mapping[str, Any]:
-        return {}
 
 
 @dataclass

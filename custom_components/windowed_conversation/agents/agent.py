@@ -117,7 +117,7 @@ class Agent:
         """Give the next turn a head start if it may ask the model. Returns at once."""
         config = self.config
         if self.model is not None and config.routing is not RoutingMode.LOCAL_ONLY:
-            self.head_start.start(self.model, self.windows, config.limits.turn_timeout)
+            self.head_start.start(self.model, self.windows, config.turn_timeout)
 
     def defer_work(self, key: str, *steps: Callable[[], None]) -> None:
         """Defer steps after a turn until the answer is sent. They run in order, before other code uses the window.

@@ -79,7 +79,8 @@ class AgentConfig:
     exact_counting: bool
     # The context size that the user entered.
     context_tokens: int | None
-    limits: TurnLimits
+    # In seconds.
+    turn_timeout: float
     expiry_seconds: float
     persistence: Persistence
     memory_mode: MemoryMode

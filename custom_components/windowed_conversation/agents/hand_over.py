@@ -41,6 +41,7 @@ from ..bridge.errors import async_get_spoken_text, log_fault
 from ..bridge.fillers import FillerMode, Fillers
 from ..bridge.turn_report import async_fire_answer_event
 from ..const import DOMAIN
+from ..turn.limits import BACKGROUND_TIMEOUT
 from ..turn.routing import RoutingMode
 from .agent import Agent
 from .conversation_turn import ConversationTurn
@@ -122,9 +123,9 @@ class PipelineTurn:
         may_be_silent = config.filler is FillerMode.OFF or self._fillers.are_heard or not self._can_announce
         self._hand_over_seconds = HAND_OVER_SECONDS if may_be_silent else SILENT_HAND_OVER_SECONDS
         asks_model = agent.model is not None and config.routing is not RoutingMode.LOCAL_ONLY
-        self._can_hand_over = asks_model and config.limits.turn_timeout > self._hand_over_seconds
+        self._can_hand_over = asks_model and config.turn_timeout > self._hand_over_seconds
         if self._can_hand_over:
-            turn.wait_ends_at = received_at + config.limits.extend_to_background().turn_timeout
+            turn.wait_ends_at = received_at + max(config.turn_timeout, BACKGROUND_TIMEOUT)
 
     async def async_run(self, answer: Coroutine[Any, Any, ConversationResult]) -> ConversationResult:
         """Return the result of `answer`, the turn, or the promise of an answer if no word was said in time."""

@@ -28,9 +28,8 @@ from ..memory.core import MemoryUnavailable
 from ..providers import ListedModel, ModelProfile, ModelSettings, Provider
 from ..store import delete_file, delete_overdue
 from ..turn.errors import TurnError
-from ..turn.limits import Budget, Pause
+from ..turn.limits import Budget, Pause, RequestLimiter
 from ..turn.model import BilledRequest, Model
-from ..turn.request_limit import RequestLimiter
 from ..turn.routing import RoutingMode
 from .account import AccountState, async_load_account_state
 from .agent import AccountConfigEntry, Agent

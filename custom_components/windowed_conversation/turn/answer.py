@@ -1,7 +1,7 @@
 """The model's answer to one request: its text and calls for the reply, and its messages for the window."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
@@ -87,7 +87,7 @@ class Answer:
                     self._run.late_streams.append(self._stream)
             finally:
                 # the tools that were called may still be running, and they may send requests to the same server
-                self._permit.release()
+                await self._permit.aclose()
 
     def to_stored_message(self, message: Message) -> Message:
         """Return the message to store in the window: an answer gets its residue, a repeated result gets a note."""
@@ -96,7 +96,7 @@ class Answer:
                 self._run.search_residue[message.tool_calls[0].id] = self._turn_native
             return replace(message, native=self._native) if self._native else message
         call = self.calls[message.tool_call_id or ""]
-        read_only = True in [tool.read_only for tool in self.request.tools if tool.name == call.name]
+        read_only = True in [tool.read_only for tool in self._tools if tool.name == call.name]
         is_repeated = self._run.repetition_detector.add_call(call, message.content, read_only=read_only)
         return replace(message, content=f"{REPETITION_NOTE}\n{message.content}") if is_repeated else message
 
@@ -125,8 +125,8 @@ class Answer:
         """Return whether a call is passed on. Where one is required, those that change nothing are not."""
         if not self.request.requires_call:
             return bool(self.request.tools) and self.request.may_call
-        name = resolve_tool_name(call.name, [tool.name for tool in self.request.tools])
-        return name in [tool.name for tool in self.request.tools if not tool.read_only]
+        name = resolve_tool_name(call.name, [tool.name for tool in self._tools])
+        return name in [tool.name for tool in self._tools if not tool.read_only]
 
     def _add_call(self, call: ToolCall) -> ToolCallDone:
         self.calls[call.id] = call
@@ -155,29 +155,19 @@ class Answer:
             for value in (done.native_value, done.turn_value)
         ]
 
-    def _clean_text(self, deltas: Iterable[ReplyDelta], *, is_end: bool = False) -> list[ReplyDelta]:
+    def _clean_text(self, deltas: Sequence[ReplyDelta], *, is_end: bool = False) -> list[ReplyDelta]:
         """Return the deltas without pictures, and for speech without marks that would be read aloud, such as Markdown.
 
         Where a call is required, no text is passed on.
         """
         if self.request.requires_call:
             return []
-        cleaned: list[ReplyDelta] = []
-        for delta in deltas:
-            if not isinstance(delta, TextDelta):
-                cleaned.append(delta)
-                continue
-            self._has_written_text |= not delta.text.isspace()
-            text = delta.text
-            for cleaner in self._cleaners:
-                text = cleaner.feed(text)
-            cleaned.append(TextDelta(text))
-        if is_end:
-            text = ""
-            for cleaner in self._cleaners:
-                text = cleaner.feed(text) + cleaner.flush()
-            cleaned.append(TextDelta(text))
-        return [delta for delta in cleaned if not isinstance(delta, TextDelta) or delta.text]
+        text = "".join([delta.text for delta in deltas if isinstance(delta, TextDelta)])
+        others: list[ReplyDelta] = [delta for delta in deltas if not isinstance(delta, TextDelta)]
+        self._has_written_text = self._has_written_text or bool(text.strip())
+        for cleaner in self._cleaners:
+            text = cleaner.feed(text) + (cleaner.flush() if is_end else "")
+        return [TextDelta(text), *others] if text else others
 
     def _record_delta(self, delta: ReplyDelta) -> ReplyDelta:
         self._attempt.on_delta(delta)

@@ -6,7 +6,7 @@
 import asyncio
 from collections import deque
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
+from contextlib import AsyncExitStack, aclosing
 from dataclasses import replace
 from itertools import count
 
@@ -25,16 +25,13 @@ from .answer import Answer
 from .attempts import AnswerStream, OpenAttempt, Purpose, RequestState
 from .claims import may_claim_action, require_call
 from .errors import EmptyAnswer
-from .limits import Budget, apply_context_size, free_tokens, reduce_history_tokens
+from .limits import MAX_TOOL_ROUNDS, Budget, apply_context_size, free_tokens, reduce_history_tokens
 from .model import FallbackAgent, Model
 from .request import build_request
 from .routing import REASON_BY_ERROR_TYPE
 from .speech.pictures import drop_pictures
 from .speech.plain_text import clean_speech
 from .state import AgentFailure, ModelRun, ReplyDelta, Turn
-
-# After this many rounds of tool calls, the model must answer without tools.
-_MAX_TOOL_ROUNDS = 10
 
 # The longest pause, in seconds, that a user has to wait for if no other agent can answer.
 _MAX_WAIT_SECONDS = 10.0
@@ -55,7 +52,7 @@ async def ask_question(run: ModelRun) -> None:
     """
     turn, chain = run.turn, ModelChain(run)
     for tool_round in count():
-        may_call = tool_round < _MAX_TOOL_ROUNDS and not run.repetition_detector.is_note_ignored
+        may_call = tool_round < MAX_TOOL_ROUNDS and not run.repetition_detector.is_note_ignored
         if not await chain.answer(may_call=may_call):
             break
     turn.answered_by = run.last_agent_id
@@ -176,7 +173,7 @@ class AskedModel:
         self._has_begun = stream is not None
         # Whether a pause that the model asks for may be waited out, which is done once.
         self._may_wait = stream is None
-        self._patience = min(_MAX_WAIT_SECONDS, run.turn.limits.turn_timeout)
+        self._patience = min(_MAX_WAIT_SECONDS, run.turn.turn_timeout)
         self._model = model
         self._retries = _Retries(run, model)
 
@@ -261,16 +258,17 @@ class AskedModel:
         One that `requires_call` is not waited for: the user has an answer.
         """
         run, turn, model = self._run, self._run.turn, self._retries.model
-        async with model.request_limiter.acquire_permit() as permit:
-            if permit.had_to_wait and (left := model.pause.requested_seconds):
+        had_to_wait = model.request_limiter.locked()
+        async with AsyncExitStack() as permit:
+            await permit.enter_async_context(model.request_limiter)
+            if had_to_wait and (left := model.pause.requested_seconds):
                 raise RateLimited("the server asked for a pause meanwhile", left)
             stream, self._stream = self._stream, None
             if stream is None:
                 request = build_request(run, model, may_call=may_call)
                 request = require_call(request) if requires_call else request
                 attempt = OpenAttempt(model, request, Purpose.ANSWER, turn.attempts.append, turn.host.on_billed)
-                stream = AnswerStream(attempt, turn.limits)
-                attempt.idle_timer = stream.idle_timer
+                stream = AnswerStream(attempt, turn.turn_timeout)
             answer, reply = Answer(run, stream, permit), turn.host.reply
             is_awaited = not requires_call and (self._is_last or turn.tool_calls > 0)
             fallback_timeout = None if is_awaited else _FALLBACK_TIMEOUT
@@ -385,7 +383,7 @@ async def close_late_streams(run: ModelRun, seconds: float) -> None:
     """
     turn = run.turn
     for stream in run.late_streams:
-        if stream.attempt.state not in {RequestState.WAITING, RequestState.RESUMED}:
+        if stream.attempt.state is RequestState.ENDED:
             continue
         stream.attempt.abandon()
         model = stream.attempt.model

@@ -73,10 +73,7 @@ class RequestState(Enum):
     WAITING = auto()
     # It waited, and its answer is read next.
     RESUMED = auto()
-    # It waited, and its answer is not needed any more.
-    ABANDONED = auto()
-    # It is not recorded, because the server does not support such requests.
-    DISCARDED = auto()
+    # It is not recorded any more.
     ENDED = auto()
 
 
@@ -185,11 +182,11 @@ class OpenAttempt:
 
     def discard(self) -> None:
         """Do not record the request, because its server does not support such requests."""
-        self.state = RequestState.DISCARDED
+        self.state = RequestState.ENDED
 
     def abandon(self) -> None:
         """Record a request that waited, because its answer is not needed any more."""
-        self.state, self.error = RequestState.ABANDONED, DeadlineExceeded("no first token in time")
+        self.state, self.error = RequestState.ENDED, DeadlineExceeded("no first token in time")
         self.on_end(self.build_attempt())
 
     def build_attempt(self) -> Attempt:

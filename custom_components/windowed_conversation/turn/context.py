@@ -89,19 +89,15 @@ def mark_typed_prefixes(text: str) -> str:
 
 def replace_prefixes(text: str, replacement: str) -> str:
     """Return the text with `replacement` for the beginning of anything that looks like our prefix."""
-    letters, parts, end = _map_to_plain_letters(text), list[str](), 0
+    letters, parts, end = text, list[str](), 0
+    if not text.isascii():
+        # look-alikes, such as full-width letters, as the plain characters, in a text of the same length
+        plain = [unicodedata.normalize("NFKC", char) for char in text]
+        letters = "".join([each if len(each) == 1 else char for char, each in zip(text, plain, strict=True)])
     for fake in _FAKE_PREFIX_PATTERN.finditer(letters):
         parts += text[end : fake.start()], replacement
         end = fake.end()
     return "".join([*parts, text[end:]])
-
-
-def _map_to_plain_letters(text: str) -> str:
-    """Return a text of the same length in which look-alikes, such as full-width letters, are the plain characters."""
-    if text.isascii():
-        return text
-    plain = (unicodedata.normalize("NFKC", char) for char in text)
-    return "".join([each if len(each) == 1 else char for char, each in zip(text, plain, strict=True)])
 
 
 @dataclass(frozen=True, slots=True)

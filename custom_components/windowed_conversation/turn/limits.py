@@ -1,5 +1,6 @@
 """Limits of a turn in seconds, of a request in tokens, and of concurrent requests. Only `Pause` reads the clock."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 import time
@@ -21,16 +22,24 @@ _OVERVIEW_STEP_TOKENS = 50
 # OpenAI's and Azure's Responses send a keep-alive after 30 s: https://github.com/openai/openai-node/issues/1964
 IDLE_TIMEOUT = 45.0 + 1.0
 
-# The longest time in seconds that a turn may take if it goes on in the background, where nobody waits for it.
+# The turn timeout, by default, and at least for a turn in the background and for a task, for which nobody waits.
+DEFAULT_TURN_TIMEOUT = 120.0
 BACKGROUND_TIMEOUT = 300.0
 
 # The longest pause in seconds that is respected: servers ask for hours, or a year, and accept requests again long
 # before that.
 MAX_PAUSE_SECONDS = 60.0
 
+# The maximum number of concurrent requests: more than a local server handles at once, but few enough that a provider
+# does not take them for an attack.
+MAX_CONCURRENT_REQUESTS = 16
+
 # The answer gets at most one part in this many of the model's size. Spoken answers are short, and the default of 1,000
 # tokens would be a quarter of a model that reads 4,000.
 _ANSWER_DIVISOR = 16
+
+# After this many rounds of tool calls, the model must answer without tools.
+MAX_TOOL_ROUNDS = 10
 
 # How much longer than its estimate a request may be, as a share. Some servers refuse a request if the longest answer
 # that it allows does not fit.
@@ -86,6 +95,15 @@ class Pause:
             self._started_at = self._requested_end_at = now
         self._requested_end_at = max(self._requested_end_at, now + seconds)
         self._ends_at = min(self._requested_end_at, self._started_at + MAX_PAUSE_SECONDS)
+
+
+class RequestLimiter(asyncio.Semaphore):
+    """Limits the number of concurrent requests to a provider, first come, first served."""
+
+    def __init__(self, most: int = MAX_CONCURRENT_REQUESTS) -> None:
+        super().__init__(most)
+        # Whether a request stays open beyond its turn, so that the server keeps loading a model.
+        self.is_loading = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,11 @@ _MAX_NAME_CHARS = 60
 _MAX_COMPARED_CHARS = 300
 _ELLIPSIS = "…"
 
+# Marks and spaces around a sentence or a clause, in several scripts, without those of a question.
+SENTENCE_MARKS = " \t\r\n.,;:!…。，、；：！　"  # noqa: RUF001 - of several scripts
+# Translates the apostrophes of several scripts to the plain one.
+APOSTROPHE_TABLE = str.maketrans("’‘ʼ", "'''")  # noqa: RUF001 - of several scripts
+
 _WORD_PATTERN = re.compile(r"\w+")
 _PREFIX_DELIMITER_PATTERN = re.compile(r"[\[\];\s]+")
 _SEPARATOR_PATTERN = re.compile(r"[=|,]+")

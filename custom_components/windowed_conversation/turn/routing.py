@@ -263,6 +263,7 @@ def is_unlikely_name(text: str) -> bool:
     return len(text) > _MAX_ITEM_CHARS or len(text.split()) > _MAX_ITEM_WORDS or bool(_COMMA_PATTERN.search(text))
 
 
+@lru_cache(maxsize=1024)
 def has_no_required_word(template: str) -> bool:
     """Return whether a hassil sentence template contains no required word, as in "[the] {name}".
 

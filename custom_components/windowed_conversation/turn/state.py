@@ -11,7 +11,7 @@ from ..window import Message, NativeData, ToolCall, Window
 from .attempts import AnswerStream, Attempt, AttemptResult, get_attempt_result
 from .context import LiveContext
 from .errors import TurnError
-from .limits import Shortfall, TurnLimits
+from .limits import BACKGROUND_TIMEOUT, Shortfall
 from .model import BilledRequest, Question
 from .repetition import RepetitionDetector
 from .routing import RouteDecision, RouteReason, Situation
@@ -90,7 +90,8 @@ class Turn:
     # The user's input.
     text: str
     decision: RouteDecision
-    limits: TurnLimits
+    # In seconds.
+    turn_timeout: float
     host: TurnHost
     # Whether nobody waits for the answer.
     is_in_background: bool = False
@@ -135,7 +136,7 @@ class Turn:
     @property
     def usage(self) -> Usage:
         """The total of `billed_requests`."""
-        return sum([each.billed_request.usage for each in self.attempts if each.billed_request], Usage())
+        return sum([each.usage for each in self.billed_requests], Usage())
 
     @property
     def failed_tool_calls(self) -> int:
@@ -156,10 +157,10 @@ class Turn:
 
     def move_to_background(self) -> None:
         """Record that the turn goes on in the background, where it has more time."""
-        before, self.limits = self.limits, self.limits.extend_to_background()
+        before, self.turn_timeout = self.turn_timeout, max(self.turn_timeout, BACKGROUND_TIMEOUT)
         self.is_in_background = True
         if self.deadline is not None and (when := self.deadline.when()) is not None:
-            self.deadline.reschedule(when + self.limits.turn_timeout - before.turn_timeout)
+            self.deadline.reschedule(when + self.turn_timeout - before)
 
     def on_text(self, text: str, *, new_message: bool) -> None:
         """Record text that is sent to the user."""

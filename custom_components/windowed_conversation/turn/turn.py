@@ -57,7 +57,7 @@ async def _answer_with_model(turn: Turn) -> None:
     waits_since = time.monotonic()
     window = turn.window = await turn.host.enter_window()
     turn.started_at += time.monotonic() - waits_since
-    deadline = turn.deadline = asyncio.timeout(turn.limits.turn_timeout)
+    deadline = turn.deadline = asyncio.timeout(turn.turn_timeout)
     try:
         async with deadline:
             question = await turn.host.build_question()
@@ -71,7 +71,7 @@ async def _answer_with_model(turn: Turn) -> None:
                 window.add_tags(f"route:{Route.FALLBACK}")
             window.close()
     except TimeoutError as err:
-        raise DeadlineExceeded(f"no whole answer in {turn.limits.turn_timeout:g} seconds") from err
+        raise DeadlineExceeded(f"no whole answer in {turn.turn_timeout:g} seconds") from err
     finally:
         turn.deadline = None
         if window.is_open:

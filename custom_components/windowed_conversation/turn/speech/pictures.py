@@ -6,8 +6,7 @@ one whose address contains the model's knowledge of the home.
 
 import re
 
-# A longer text is not held. `MarkBreaker` breaks a mark that is not whole by then.
-_MAX_HELD_CHARS = 4_000
+from .plain_text import MAX_HELD_CHARS, TextFilter
 
 # How far the path of a link is looked for in a form that was not foreseen.
 _MAX_TARGET_CHARS = 100
@@ -25,7 +24,7 @@ _BEGUN_WEB = "h|ht|htt|https?|https?:|https?:/"
 _MEDIA = (
     "img|image|picture|source|track|audio|video|svg|iframe|frame|embed|object|input|link|base|style|script|ha-qr-code"
 )
-_BARE = rf"[^>\"']{{0,{_MAX_HELD_CHARS}}}+"
+_BARE = rf"[^>\"']{{0,{MAX_HELD_CHARS}}}+"
 _ATTRIBUTES = rf"{_BARE}(?:(?:\"[^\"]*+\"|'[^']*+'){_BARE})*+"
 _LINE_START = r"(?<![^\n])[ \t>*+\d.)-]*+"
 
@@ -50,8 +49,8 @@ _REPLACEMENTS = (
     # the references that a link may have
     (_compile(rf"({_LINE_START}{_LABEL}):(?=\s*+(?!{_WEB}|<{_WEB})\S)"), r"\1"),
     # tags
-    (_compile(rf"</?(?:{_MEDIA})\b(?:{_ATTRIBUTES}|[^>]{{0,{_MAX_HELD_CHARS}}}+)>"), ""),
-    (_compile(rf"<a\b(?!\s++href=([\"']?){_WEB}[^\s\"'<>]*+\1\s*+>)[^>]{{0,{_MAX_HELD_CHARS}}}+>"), ""),
+    (_compile(rf"</?(?:{_MEDIA})\b(?:{_ATTRIBUTES}|[^>]{{0,{MAX_HELD_CHARS}}}+)>"), ""),
+    (_compile(rf"<a\b(?!\s++href=([\"']?){_WEB}[^\s\"'<>]*+\1\s*+>)[^>]{{0,{MAX_HELD_CHARS}}}+>"), ""),
     (_compile(rf"<(?!{_WEB})(?:mailto:([^\s<>]*+)|[a-z][a-z0-9+.-]*+:[^\s<>]*+)>"), r"\1"),
 )
 
@@ -76,25 +75,17 @@ _BEGUN_BREAK_PATTERN = _compile(
 )
 
 
-class PictureFilter:
-    """Removes pictures and links from an answer that arrives in pieces. A possible one is held until it is whole."""
+class PictureFilter(TextFilter):
+    """Removes pictures and links. `MarkBreaker` breaks one that is too long to be held."""
+
+    held_pattern = _HELD_PATTERN
 
     def __init__(self) -> None:
-        self._pending = ""
+        super().__init__()
         # the character before the pending text
         self._last = "\n"
 
-    def feed(self, text: str) -> str:
-        """Return the text that is ready after another piece."""
-        ready, self._pending = _split_held(self._pending + text, _HELD_PATTERN)
-        return self._clean(ready)
-
-    def flush(self) -> str:
-        """Return the rest of the text."""
-        text, self._pending = self._pending, ""
-        return self._clean(text)
-
-    def _clean(self, text: str) -> str:
+    def _change(self, text: str) -> str:
         if not text:
             return ""
         shown = self._last + text
@@ -104,37 +95,18 @@ class PictureFilter:
         return shown[1:]
 
 
-class MarkBreaker:
+class MarkBreaker(TextFilter):
     """Breaks with a space any mark that would still load in the chat dialog. It comes after all that removes a text."""
 
-    def __init__(self) -> None:
-        self._pending = ""
+    held_pattern = _BEGUN_BREAK_PATTERN
 
-    def feed(self, text: str) -> str:
-        """Return the text that is ready after another piece."""
-        ready, self._pending = _split_held(self._pending + text, _BEGUN_BREAK_PATTERN)
-        return _break_marks(ready)
-
-    def flush(self) -> str:
-        """Return the rest of the text."""
-        text, self._pending = self._pending, ""
-        return _break_marks(text)
-
-
-def _split_held(text: str, begun_pattern: re.Pattern[str]) -> tuple[str, str]:
-    """Return the text that is ready, and the end of it that the next piece may make a mark."""
-    found = begun_pattern.search(text, max(0, len(text) - _MAX_HELD_CHARS))
-    start = found.start() if found else len(text)
-    return text[:start], text[start:]
-
-
-def _break_marks(text: str) -> str:
-    for pattern, replacement in _BREAKS:
-        text = pattern.sub(replacement, text)
-    return text
+    def _change(self, text: str) -> str:
+        for pattern, replacement in _BREAKS:
+            text = pattern.sub(replacement, text)
+        return text
 
 
 def drop_pictures(text: str) -> str:
     """Return a whole answer without pictures and without links to anything but a web page."""
-    pictures = PictureFilter()
-    return _break_marks(pictures.feed(text) + pictures.flush())
+    pictures, breaker = PictureFilter(), MarkBreaker()
+    return breaker.feed(pictures.feed(text) + pictures.flush()) + breaker.flush()

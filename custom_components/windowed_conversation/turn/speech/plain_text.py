@@ -3,13 +3,14 @@
 The marks are those that text-to-speech would read aloud: Markdown, URLs, citations, and emoji.
 """
 
+from abc import ABC, abstractmethod
 import html
 import re
 
 from .code_blocks import CodeFilter
 
-# A longer text is not held, because no link is that long.
-_MAX_HELD_LINK_CHARS = 4_000
+# A longer text is not held, because no link or picture is that long.
+MAX_HELD_CHARS = 4_000
 
 _SPACE = r"[ \t]*+"
 _LABEL = r"\[(?:[^\[\]\n]|\[[^\[\]\n]*+\])*+"
@@ -151,23 +152,39 @@ _HELD_MARK_PATTERN = re.compile(
 )
 
 
-class LinkFilter:
-    """Removes URLs and citations, and replaces each link by its text. A possible link is held until it is whole."""
+class TextFilter(ABC):
+    """Changes a text that arrives in pieces. An end of it that the next piece may make a mark is held until then."""
+
+    # Matches such an end.
+    held_pattern: re.Pattern[str]
 
     def __init__(self) -> None:
         self._pending = ""
 
     def feed(self, text: str) -> str:
-        """Return the text without links that is ready after another piece."""
+        """Return the text that is ready after another piece."""
         text = self._pending + text
-        found = _HELD_LINK_PATTERN.search(text, max(0, len(text) - _MAX_HELD_LINK_CHARS))
+        found = self.held_pattern.search(text, max(0, len(text) - MAX_HELD_CHARS))
         start = found.start() if found else len(text)
         self._pending = text[start:]
-        return _LINK_PATTERN.sub(_replace_link, text[:start])
+        return self._change(text[:start])
 
     def flush(self) -> str:
         """Return the rest of the text."""
         text, self._pending = self._pending, ""
+        return self._change(text)
+
+    @abstractmethod
+    def _change(self, text: str) -> str:
+        """Return a text without its marks."""
+
+
+class LinkFilter(TextFilter):
+    """Removes URLs and citations, and replaces each link by its text."""
+
+    held_pattern = _HELD_LINK_PATTERN
+
+    def _change(self, text: str) -> str:
         return _LINK_PATTERN.sub(_replace_link, text)
 
 
