@@ -5,7 +5,13 @@ from typing import Any
 from homeassistant.core import HomeAssistant
 
 from custom_components.windowed_conversation.agents.store import AgentStore, async_get_store
-from custom_components.windowed_conversation.memory.core import Fact, Memory
+from custom_components.windowed_conversation.memory.core import (
+    Fact,
+    FactStatement,
+    Memory,
+    PastTurn,
+    add_suggestion as store_suggestion,
+)
 from custom_components.windowed_conversation.record import RecordedTurns, TurnListQuery, TurnRecord
 
 
@@ -18,6 +24,20 @@ def memory_of(home: HomeAssistant) -> AgentStore:
 async def add_fact(home: HomeAssistant, text: str, **more: Any) -> int:
     """Write a fact to disk and return its id; see `Memory.add_fact`."""
     return await memory_of(home).async_change(lambda memory: memory.add_fact(text, **more))
+
+
+async def add_suggestion(home: HomeAssistant, person: str | None, text: str, at: float, said: str = "") -> int:
+    """Store a turn of a person, in which they say the text if nothing else, and its suggestion. Return its id."""
+
+    def store(memory: Memory) -> int:
+        turn = memory.add_turn(PastTurn("earlier", at, said or text, "I see.", "a1", person))
+        statement = FactStatement(
+            text, person, private=True, source="learned", quote=said or text, at=at, confirmed=at, turn=turn
+        )
+        store_suggestion(memory, statement, "earlier")
+        return next(fact.id for fact in memory.get_facts(person) if fact.turn == turn)
+
+    return await memory_of(home).async_change(store)
 
 
 async def list_facts(home: HomeAssistant, person: str | None = None) -> list[Fact]:

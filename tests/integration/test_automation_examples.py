@@ -24,7 +24,7 @@ from tests.documents import DOCS, blocks
 
 from .actions import act
 from .conftest import AGENT, SayFn, SetUpFn
-from .remembered import add_fact, list_facts
+from .remembered import add_fact, add_suggestion, list_facts
 
 PAGE = DOCS / "automations.md"
 EXAMPLES: list[Any] = [
@@ -123,6 +123,29 @@ async def test_answer_at_a_satellite_is_remembered(
     await run_at("Ask what to remember", MONDAY)
 
     assert [fact.text for fact in await list_facts(home, ada.id)] == remembered
+
+
+@pytest.mark.parametrize(
+    ("day", "age_in_days", "shown"),
+    [
+        (SUNDAY, 2, ["Things that you mentioned and that wait for you: 1"]),
+        (SUNDAY, 8, []),
+        (MONDAY, 2, []),
+    ],
+)
+async def test_what_waits_to_be_kept_is_counted_once_a_week_for_its_owner(
+    home: HomeAssistant, entry, run_at: RunAt, *, day: str, age_in_days: int, shown: list[str]
+) -> None:
+    ada = MockUser(name="Ada").add_to_hass(home)
+    assert await async_setup_component(home, "person", {"person": [{"id": "1", "name": "Ada", "user_id": ada.id}]})
+    at = dt_util.parse_datetime(f"{day}T10:00:00-08:00", raise_on_error=True).timestamp() - age_in_days * 86_400
+    await add_suggestion(home, ada.id, "Tom takes antidepressants", at)
+    await add_suggestion(home, "grace", "Leo wets the bed", at)
+    phone = async_mock_service(home, "notify", "mobile_app_ada")
+
+    await run_at("What waits to be kept", day)
+
+    assert [call.data["message"] for call in phone] == shown
 
 
 async def test_only_the_last_parcel_is_remembered(

@@ -22,14 +22,7 @@ from custom_components.windowed_conversation.const import (
     CONF_SCOPE,
     DOMAIN,
 )
-from custom_components.windowed_conversation.memory.core import (
-    Fact,
-    FactStatement,
-    Memory,
-    MemoryListQuery,
-    PastTurn,
-    RecallHit,
-)
+from custom_components.windowed_conversation.memory.core import Fact, FactStatement, Memory, PastTurn, RecallHit
 from demo.model_server import ModelServer, call, words
 
 from .actions import act
@@ -139,8 +132,9 @@ async def list_learned(home: HomeAssistant, person: str | None = None) -> list[F
 
 async def summaries(home: HomeAssistant, person: str | None = None) -> list[str]:
     """Return the summaries that a person may see."""
-    query = MemoryListQuery(person=person, kinds=("summary",))
-    found = await memory_of(home).async_read(lambda memory: memory.list_newest(query), list[RecallHit]())
+    found = await memory_of(home).async_read(
+        lambda memory: memory.recall(person=person, kinds=("summary",)), list[RecallHit]()
+    )
     return [each.text for each in found]
 
 

@@ -8,7 +8,7 @@ import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry, MockUser
 
 from custom_components.windowed_conversation.const import CONF_ROUTING
-from custom_components.windowed_conversation.memory.core import MemoryListQuery, RecallHit
+from custom_components.windowed_conversation.memory.core import RecallHit
 from custom_components.windowed_conversation.turn.routing import RoutingMode
 from demo.model_server import ModelServer, call, words
 
@@ -136,8 +136,8 @@ async def test_injected_model_forgets_no_conversation(
     await say("tell me a story about a fox and a lamp in an attic", "mine", context=ada)
     await say("yes", "mine", context=ada)
 
-    query, nothing = MemoryListQuery(person=ada.user_id), list[RecallHit]()
-    turns = await memory_of(home).async_read(lambda memory: memory.list_newest(query), nothing)
+    nothing = list[RecallHit]()
+    turns = await memory_of(home).async_read(lambda memory: memory.recall(person=ada.user_id), nothing)
     assert turns[-1].text.startswith("my lamp in the attic is haunted by a fox")
 
 

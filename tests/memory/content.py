@@ -24,7 +24,7 @@ def turn(said, answer="", *, conversation="c1", at=NOW, person=None):
 def insert_summary(memory, summary):
     """Store a summary without checking its turns, and return its id."""
     with memory.database.write_transaction() as connection:
-        return insert_record(connection, memory._words, summary)
+        return insert_record(connection, memory.words, summary)
 
 
 def get_texts(found):

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from custom_components.windowed_conversation.memory.core import Memory, MemoryListQuery, PastSummary, Summary
+from custom_components.windowed_conversation.memory.core import Memory, PastSummary, Summary
 from custom_components.windowed_conversation.memory.core.search import MAX_EXCERPT_CHARS, extract_excerpt
 
 from .content import NOW, insert_summary, turn
 
 SAID = ("We fly to Porto", "Book a hotel in Porto")
-ANNAS = Summary("c1", NOW - 10, NOW + 3, SAID, "They planned a trip to Portugal.", agent="a1", person="anna")
+ANNAS = Summary("c1", NOW - 10, NOW + 3, "They planned a trip to Portugal.", "a1", "anna", SAID)
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def add_summary(memory: Memory, summary: Summary) -> int | None:
 
 
 def ids(memory: Memory) -> list[int]:
-    return [found.id for found in memory.list_newest(MemoryListQuery("anna", kinds=("summary",)))]
+    return [found.id for found in memory.recall(person="anna", kinds=("summary",))]
 
 
 def spans(memory: Memory) -> list[tuple[float, float, str]]:

@@ -4,7 +4,16 @@ from dataclasses import replace
 
 import pytest
 
-from custom_components.windowed_conversation.memory.core import FactStatement, Memory, PastTurn, RecallQuery, rows
+from custom_components.windowed_conversation.memory.core import (
+    FactStatement,
+    Memory,
+    PastTurn,
+    RecallQuery,
+    add_suggestion,
+    confirm_suggestion,
+    delete_suggestion,
+    rows,
+)
 
 from .content import DAY, NOW, read_all_files
 
@@ -15,7 +24,7 @@ SAID = f"Don't tell anybody, but {PILLS}."
 def mention(memory, text=PILLS, *, said=SAID, person="anna", at=NOW, conversation="c1"):
     """Store a turn with a suggestion of its speaker. Return the ids of the turn and of the suggestion."""
     row = memory.add_turn(PastTurn(conversation, at, said, "I see.", "a1", person))
-    memory.add_suggestion(suggestion(row, text, person=person, at=at, quote=said), conversation)
+    add_suggestion(memory, suggestion(row, text, person=person, at=at, quote=said), conversation)
     return row, next((fact.id for fact in memory.get_facts(person) if fact.turn == row), None)
 
 
@@ -107,7 +116,7 @@ def test_suggestion_goes_with_a_turn_that_repeats_a_forgotten_one(memory) -> Non
 def test_confirmed_suggestion_stays_when_its_turn_goes(memory) -> None:
     _, row = mention(memory)
 
-    assert memory.confirm_suggestion(row, "anna", for_all=False) == row
+    assert confirm_suggestion(memory, row, "anna", for_all=False) == row
     memory.forget_expired({"a1": NOW + 1}, NOW)
 
     (fact,) = memory.get_facts("anna")
@@ -118,7 +127,7 @@ def test_confirmed_suggestion_stays_when_its_turn_goes(memory) -> None:
 def test_suggestion_that_is_shared_is_a_fact_of_the_home(memory) -> None:
     _, row = mention(memory)
 
-    assert memory.confirm_suggestion(row, "anna", for_all=True) == row
+    assert confirm_suggestion(memory, row, "anna", for_all=True) == row
 
     (fact,) = memory.get_facts(None)
     assert (fact.text, fact.person, fact.private, fact.turn) == (PILLS, None, False, None)
@@ -129,7 +138,7 @@ def test_suggestion_that_everybody_was_told_becomes_that_fact(memory) -> None:
     _, row = mention(memory)
     told = memory.add_fact(PILLS, teller="ben")
 
-    assert memory.confirm_suggestion(row, "anna", for_all=True) == told
+    assert confirm_suggestion(memory, row, "anna", for_all=True) == told
 
     assert [fact.id for fact in memory.get_facts("anna")] == [told]
 
@@ -138,8 +147,8 @@ def test_suggestion_that_everybody_was_told_becomes_that_fact(memory) -> None:
 def test_nobody_else_decides_about_a_suggestion(memory, person) -> None:
     _, row = mention(memory)
 
-    assert memory.confirm_suggestion(row, person, for_all=True) is None
-    assert not memory.delete_suggestion(row, person)
+    assert confirm_suggestion(memory, row, person, for_all=True) is None
+    assert not delete_suggestion(memory, row, person)
 
     assert get_texts(memory, "anna") == [PILLS]
     assert get_texts(memory) == []
@@ -148,8 +157,8 @@ def test_nobody_else_decides_about_a_suggestion(memory, person) -> None:
 def test_told_fact_is_no_suggestion_to_decide_about(memory) -> None:
     row = memory.add_fact(PILLS, person="anna", private=True)
 
-    assert memory.confirm_suggestion(row, "anna", for_all=True) is None
-    assert not memory.delete_suggestion(row, "anna")
+    assert confirm_suggestion(memory, row, "anna", for_all=True) is None
+    assert not delete_suggestion(memory, row, "anna")
 
     assert get_texts(memory, "anna") == [PILLS]
     assert get_texts(memory) == []
@@ -158,7 +167,7 @@ def test_told_fact_is_no_suggestion_to_decide_about(memory) -> None:
 def test_deleted_suggestion_leaves_its_turn(memory) -> None:
     _, row = mention(memory)
 
-    assert memory.delete_suggestion(row, "anna")
+    assert delete_suggestion(memory, row, "anna")
 
     assert get_texts(memory, "anna") == []
     assert memory.statistics().turns == 1
@@ -169,7 +178,7 @@ def test_confirmed_suggestion_replaces_only_the_fact_that_is_named(memory) -> No
     _, row = mention(memory)
     assert set(get_texts(memory, "anna")) == {PILLS, "Tom takes vitamins"}
 
-    memory.confirm_suggestion(row, "anna", for_all=False, replaces=old)
+    confirm_suggestion(memory, row, "anna", for_all=False, replaces=old)
 
     assert get_texts(memory, "anna") == [PILLS]
     assert [(each.id, each.replaced_id) for each in memory.get_replacements("anna")] == [(row, old)]
@@ -209,7 +218,7 @@ def test_what_is_mentioned_again_stands_on_the_newest_turn(memory) -> None:
 
 
 def test_suggestion_of_a_turn_that_was_forgotten_is_not_stored(memory) -> None:
-    memory.add_suggestion(suggestion(7), "c1")
+    add_suggestion(memory, suggestion(7), "c1")
 
     assert get_texts(memory, "anna") == []
 

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from custom_components.windowed_conversation.memory.core import MemoryListQuery, PastSummary, PastTurn, rows
+from custom_components.windowed_conversation.memory.core import PastSummary, PastTurn, rows
 
 from .content import NOW, get_texts, insert_summary, turn
 
@@ -92,11 +92,11 @@ def filled(memory):
 
 
 def test_newest_comes_first_and_what_is_no_longer_true_does_not_come(filled) -> None:
-    assert get_texts(filled.list_newest(MemoryListQuery())) == ["They greeted", "Good night\nBye", "Bins: Friday"]
+    assert get_texts(filled.recall()) == ["They greeted", "Good night\nBye", "Bins: Friday"]
 
 
 def test_a_person_has_their_own_listed_and_the_homes(filled) -> None:
-    listed = filled.list_newest(MemoryListQuery("anna", kinds=("turn", "fact")))
+    listed = filled.recall(person="anna", kinds=("turn", "fact"))
 
     assert get_texts(listed) == [
         "Good night\nBye",
@@ -115,7 +115,7 @@ def test_a_person_has_their_own_listed_and_the_homes(filled) -> None:
 
 
 def test_what_is_private_is_not_listed_for_others(filled) -> None:
-    listed = filled.list_newest(MemoryListQuery("anna", private=False))
+    listed = filled.recall(person="anna", private=False)
 
     assert get_texts(listed) == ["They greeted", "Good night\nBye", "Anna likes tea", "Bins: Friday"]
 
@@ -124,7 +124,7 @@ def test_listed_turns_have_their_tools(memory) -> None:
     memory.add_turn(replace(turn("Light on", "Done"), tools=("HassTurnOn", "HassTurnOff")))
     memory.add_turn(turn("Good night", "Bye", at=NOW + 1))
 
-    listed = memory.list_newest(MemoryListQuery())
+    listed = memory.recall()
 
     assert [each.tool_names for each in listed] == [(), ("HassTurnOn", "HassTurnOff")]
 
@@ -132,12 +132,12 @@ def test_listed_turns_have_their_tools(memory) -> None:
 @pytest.mark.parametrize(
     ("listing", "told"),
     [
-        (MemoryListQuery(limit=1), ["They greeted"]),
-        (MemoryListQuery(since=NOW + 6, until=NOW + 6), ["Good night\nBye"]),
-        (MemoryListQuery(ids=(("turn", 2), ("fact", 3))), ["Good night\nBye"]),
-        (MemoryListQuery(kinds=()), []),
+        ({"limit": 1}, ["They greeted"]),
+        ({"since": NOW + 6, "until": NOW + 6}, ["Good night\nBye"]),
+        ({"ids": (("turn", 2), ("fact", 3))}, ["Good night\nBye"]),
+        ({"kinds": ()}, []),
     ],
     ids=["page", "time", "ids", "no kind"],
 )
 def test_a_part_is_listed(filled, listing, told) -> None:
-    assert get_texts(filled.list_newest(listing)) == told
+    assert get_texts(filled.recall(**listing)) == told

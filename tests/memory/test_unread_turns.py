@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from custom_components.windowed_conversation.memory.core import Memory, PastTurn, rows
+from custom_components.windowed_conversation.memory.core import Memory, PastTurn, rows, take_ended_turns
 
 from .content import NOW, turn
 
@@ -21,7 +21,7 @@ def unread(said, at=NOW, *, person="anna", conversation="c1", agent="a1", langua
 
 def take_all(memory, agent="a1", before=LATER):
     """Return the texts of all readings, in their order."""
-    readings = iter(partial(memory.take_ended_turns, agent, before), {})
+    readings = iter(partial(take_ended_turns, memory, agent, before), {})
     return [[each.said for each in reading.values()] for reading in readings]
 
 
@@ -34,14 +34,14 @@ def test_turns_of_an_ended_conversation_are_returned_as_they_were(memory) -> Non
     turns = (unread("one"), replace(unread("two", NOW + 1), device="satellite", unread_language="pt-BR"))
     memory.add(turns)
 
-    assert memory.take_ended_turns("a1", LATER) == dict(enumerate(turns, 1))
+    assert take_ended_turns(memory, "a1", LATER) == dict(enumerate(turns, 1))
 
 
 def test_turns_are_returned_once(memory) -> None:
     memory.add([unread("one"), unread("two", NOW + 1)])
 
     assert take_all(memory) == [["one", "two"]]
-    assert memory.take_ended_turns("a1", LATER) == {}
+    assert take_ended_turns(memory, "a1", LATER) == {}
     assert count_marks(memory) == 0
     assert memory.statistics().turns == 2
 
@@ -63,7 +63,7 @@ def test_conversation_that_ended_first_is_first(memory) -> None:
 def test_conversation_that_may_go_on_is_left(memory) -> None:
     memory.add([unread("one"), unread("two", NOW + 10)])
 
-    assert memory.take_ended_turns("a1", NOW + 10) == {}
+    assert take_ended_turns(memory, "a1", NOW + 10) == {}
     assert take_all(memory, before=NOW + 11) == [["one", "two"]]
 
 

@@ -48,12 +48,12 @@ def test_a_list_has_the_figures_newest_first(memory, turns) -> None:
     assert turns.list_newest(TurnListQuery()) == [strip_texts(second), first]
 
 
-def test_a_list_of_texts_has_those_of_the_turns_without_those_of_requests(memory, turns) -> None:
+def test_a_list_with_text_has_that_of_the_turns_without_that_of_requests(memory, turns) -> None:
     bare, full = record(1), whole(2, "Light on")
     memory.add(writes(bare, full))
 
     expected = strip_texts(full) | {name: full[name] for name in ("said", "answer", "tool_calls")}
-    assert turns.list_newest_texts(TurnListQuery()) == [expected]
+    assert turns.list_newest(TurnListQuery(), with_text=True) == [expected, bare]
 
 
 def test_the_next_page_begins_after_the_last_turn(memory, turns) -> None:

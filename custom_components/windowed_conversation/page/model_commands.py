@@ -4,7 +4,6 @@ The record of turns has the figures. Text that it does not have comes from open 
 caller may read these with the actions.
 """
 
-import asyncio
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,12 +11,11 @@ from functools import partial
 from itertools import islice
 import json
 import time
-from typing import Any, NamedTuple
+from typing import Any
 
 from hassil.expression import Group
 from hassil.intents import IntentData, Intents, SlotList, TextSlotList, TextSlotValue
 from hassil.sample import sample_expression
-from homeassistant.auth.permissions.const import POLICY_READ
 from homeassistant.components import conversation
 from homeassistant.components.conversation.agent_manager import async_get_agent
 from homeassistant.core import HomeAssistant, ServiceCall, ServiceResponse, State
@@ -30,29 +28,16 @@ from ..agents.actions import access
 from ..agents.actions.memory import open_usable_store
 from ..agents.actions.turns import async_get_permissions
 from ..agents.local_intents import QUESTION_INTENT_PARTS
-from ..memory.core import Memory, MemoryListQuery, RecallHit
-from ..record import RecordedTurns, ToolCallText, TurnListQuery, TurnRecord
-from ..turn.context import extract_user_text
+from ..memory.core import Memory
+from ..record import RecordedTurns, TurnListQuery, TurnRecord
 from ..turn.names import clean_name
-from ..turn.routing import MAX_COMMAND_CHARS, Route, RouteReason, RoutingMode, WindowKey, has_no_required_word
+from ..turn.routing import MAX_COMMAND_CHARS, Route, RouteReason, has_no_required_word
+from .turn_texts import TurnTexts, TurnWords, async_read_memory, async_read_windows
 
 _DAYS = 28
-_MAX_TURNS, _MAX_TEXTS, _MAX_GROUPS, _MAX_SAMPLES = 1_000, 2_000, 50, 12
-# In seconds. The beginning of a turn and of its exchange differ by less, and so does its end from that in memory.
-_TOLERANCE = 5.0
+_MAX_TURNS, _MAX_GROUPS, _MAX_SAMPLES = 1_000, 50, 12
 # The arguments that select entities; all others are values.
 _TARGET_SLOTS = {"name", "area", "floor", "domain", "device_class", "preferred_area_id", "preferred_floor_id"}
-
-type _Calls = tuple[tuple[str, Mapping[str, Any]], ...]
-type _Texts = dict[str | None, list[_Text]]
-
-
-class _Text(NamedTuple):
-    """The sentence of a turn, its time in seconds since the epoch, and its tool calls as far as they are known."""
-
-    at: float
-    said: str
-    calls: _Calls = ()
 
 
 @dataclass(slots=True)
@@ -72,12 +57,13 @@ async def async_read_model_commands(call: ServiceCall) -> ServiceResponse:
     """Return the commands of the last weeks that a model carried out, the most frequent ones first."""
     since = time.time() - _DAYS * 24 * 60 * 60
     turns = await _async_read_turns(call, since)
-    opened, past = await _async_read_windows(call, since), await _async_read_memory(call, since)
+    readable = TurnTexts(await async_read_windows(call, since), await async_read_memory(call, since))
+    texts = readable.find(turns)
     acting = [each.intent_type for each in intent.async_get(call.hass)]
     acting = [name for name in acting if not any(part in name for part in QUESTION_INTENT_PARTS)]
     found: dict[tuple[str, str], _Command] = {}
     for turn in turns:
-        if (text := _find_text(turn, opened, past)) is not None:
+        if (text := texts.get(turn["turn_id"])) is not None:
             _count_turn(found, turn, text, frozenset(acting))
     frequent = sorted(found.values(), key=lambda each: (each.count, each.last), reverse=True)[:_MAX_GROUPS]
     load = getattr(async_get_agent(call.hass), "async_get_or_load_intents", None)
@@ -92,14 +78,12 @@ async def _async_read_turns(call: ServiceCall, since: float) -> list[TurnRecord]
         since=since,
         people=rights.readable_people,
         agents=rights.visible_agent_ids,
-        route=Route.MODEL,
+        routes=frozenset({Route.MODEL}),
         limit=_MAX_TURNS,
     )
 
     def read(memory: Memory) -> list[TurnRecord]:
-        recorded = RecordedTurns(memory.database)
-        with_text = {each["turn_id"]: each for each in recorded.list_newest_texts(query)}
-        return [with_text.get(each["turn_id"], each) for each in recorded.list_newest(query) if each["tools"]]
+        return [each for each in RecordedTurns(memory.database).list_newest(query, with_text=True) if each["tools"]]
 
     turns: list[TurnRecord] = []
     with suppress(HomeAssistantError):
@@ -108,51 +92,9 @@ async def _async_read_turns(call: ServiceCall, since: float) -> list[TurnRecord]
     return [each for each in turns if each["reason"] != RouteReason.MODEL_ONLY]
 
 
-async def _async_read_windows(call: ServiceCall, since: float) -> _Texts:
-    """Return the sentences in the open conversations that the caller may read, with the beginnings of exchanges."""
-    texts: _Texts = {}
-    agents = await access.async_resolve_agents(call, POLICY_READ)
-    local = {name: each for name, each in agents.items() if each.config.routing is not RoutingMode.MODEL_ONLY}
-    for visible in access.list_visible_windows(local, call):
-        if time.time() - visible.idle < since:
-            break
-        window = await visible.agent.windows.load(visible.key)
-        for exchange in reversed(window.exchanges() if window else ()):
-            first = exchange.messages[0]
-            calls = tuple((each.name, each.arguments) for message in exchange.messages for each in message.tool_calls)
-            text = _Text(first.created or 0.0, extract_user_text(first.content), calls)
-            texts.setdefault(WindowKey.parse(visible.key).conversation, []).append(text)
-        await asyncio.sleep(0)
-    return texts
-
-
-async def _async_read_memory(call: ServiceCall, since: float) -> _Texts:
-    """Return the sentences in memory that the caller may read, with the ends of the turns."""
-    target = await access.async_resolve_person(call, POLICY_READ)
-    query = MemoryListQuery(target.person, target.can_see_private, ("turn",), since, limit=_MAX_TEXTS)
-    found: list[RecallHit] = []
-    with suppress(HomeAssistantError):
-        async with open_usable_store(call.hass) as store:
-            found = await store.async_read(lambda memory: memory.list_newest(query), found)
-    texts: _Texts = {}
-    for past in found:
-        texts.setdefault(past.conversation, []).append(_Text(past.time, past.text.partition("\n")[0]))
-    return texts
-
-
-def _find_text(turn: TurnRecord, opened: _Texts, past: _Texts) -> _Text | None:
-    """Return the text of a turn: that of the record, of its exchange, or of memory."""
-    if turn["has_text"]:
-        calls = tuple((each["name"], _get_arguments(each)) for each in turn["tool_calls"])
-        return _Text(turn["time"], turn["said"], calls)
-    for texts, at in ((opened, turn["time"]), (past, turn["time"] + turn["duration"])):
-        nearest = min(texts.get(turn["conversation_id"], ()), key=lambda each: abs(each.at - at), default=None)
-        if nearest is not None and abs(nearest.at - at) <= _TOLERANCE:
-            return nearest
-    return None
-
-
-def _count_turn(found: dict[tuple[str, str], _Command], turn: TurnRecord, text: _Text, acting: frozenset[str]) -> None:
+def _count_turn(
+    found: dict[tuple[str, str], _Command], turn: TurnRecord, text: TurnWords, acting: frozenset[str]
+) -> None:
     """Add a turn to its command if a tool acted on the home. The newest turn comes first."""
     tools = [tool for each in turn["tools"] if (tool := _remove_namespace(each)) in acting]
     said = clean_name(text.said[:MAX_COMMAND_CHARS])
@@ -174,11 +116,6 @@ def _remove_namespace(tool: str) -> str:
     return tool.rpartition("__")[2]
 
 
-def _get_arguments(call: ToolCallText) -> Mapping[str, Any]:
-    """Return the arguments of a call, or none if they were too long to be stored whole."""
-    return call["arguments"] if isinstance(call["arguments"], dict) else {}
-
-
 async def _async_format(hass: HomeAssistant, command: _Command, intents: Intents | None) -> JsonObjectType:
     """Return the response for a command, with a sentence of these intents if there is one."""
     arguments = command.arguments or {}
@@ -198,14 +135,11 @@ async def _async_format(hass: HomeAssistant, command: _Command, intents: Intents
 
 def _find_entity(hass: HomeAssistant, arguments: Mapping[str, Any]) -> State | None:
     """Return the exposed entity that a tool call names, or None."""
-    name, area, floor = (arguments.get(each) for each in ("name", "area", "floor"))
-    if not isinstance(name, str) or not name:
+    named = {slot: value for slot, value in arguments.items() if isinstance(value, str) and value}
+    if "name" not in named:
         return None
     constraints = intent.MatchTargetsConstraints(
-        name=name,
-        area_name=area if isinstance(area, str) else None,
-        floor_name=floor if isinstance(floor, str) else None,
-        assistant=conversation.DOMAIN,
+        name=named["name"], area_name=named.get("area"), floor_name=named.get("floor"), assistant=conversation.DOMAIN
     )
     found = intent.async_match_targets(hass, constraints)
     return found.states[0] if found.is_match and len(found.states) == 1 else None

@@ -104,16 +104,14 @@ class RecordedTurns:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def list_newest(self, query: TurnListQuery) -> list[TurnRecord]:
-        """Return turns with their statistics but without text, newest first, at most 1,000."""
-        with self._database.read_transaction() as connection:
-            return [each.turn for each in _select_listed_turns(connection, query)]
+    def list_newest(self, query: TurnListQuery, *, with_text: bool = False) -> list[TurnRecord]:
+        """Return turns with their statistics, newest first, at most 1,000.
 
-    def list_newest_texts(self, query: TurnListQuery) -> list[TurnRecord]:
-        """Return the listed turns that have text, with the text of the turn but not that of its requests."""
+        With `with_text`, they include their text if it is stored, but not the text of their requests.
+        """
         with self._database.read_transaction() as connection:
             listed = _select_listed_turns(connection, query)
-            return [_add_text(connection, each) for each in listed if each.turn["has_text"]]
+            return [_add_text(connection, each) if with_text else each.turn for each in listed]
 
     def get_turn(self, turn_id: str) -> TurnRecord | None:
         """Return one turn, with its text if that is stored, or None if there is no such turn."""

@@ -30,7 +30,7 @@ count = EstimatedCounter().count
 def fact(number: int, text: str = "Tea at five", **fields: Any) -> Fact:
     """Return a fact of the home that was stated once; keyword arguments override its fields."""
     values = {"person": None, "private": False, "source": "said", "quote": "", "confirmed": NOW, "tellings": 1}
-    return Fact(number, text, NOW, **(values | fields))
+    return Fact(text, at=NOW, id=number, **(values | fields))
 
 
 def build_facts(*facts: Fact) -> PromptFacts:

@@ -6,7 +6,6 @@ from functools import partial
 from itertools import islice
 import json
 import math
-from pathlib import Path
 from typing import Any
 
 from homeassistant.auth.permissions.const import POLICY_CONTROL, POLICY_READ
@@ -27,7 +26,6 @@ from ...memory.core import (
     Memory,
     MemoryFull,
     MemoryKind,
-    MemoryListQuery,
     MemoryUnavailable,
     RecallHit,
     clean_fact,
@@ -82,37 +80,26 @@ async def _async_remember(call: ServiceCall) -> ServiceResponse:
 
 
 async def _async_recall(call: ServiceCall) -> ServiceResponse:
-    """Return the memories that match a query, best first, or without a query the newest memories."""
-    target = await access.async_resolve_person(call, POLICY_READ)
-    find = _build_search(call.data, target) if "query" in call.data else _build_listing(call.data, target)
+    """Return matching or the newest memories, and the number of suggestions, also for automations."""
+    target, data = await access.async_resolve_person(call, POLICY_READ), call.data
+    conditions: dict[str, Any] = {
+        "person": target.person,
+        "private": target.can_see_private,
+        "kinds": tuple(data["kinds"]),
+        "since": data.get(access.ATTR_SINCE, -math.inf),
+        "until": data.get(access.ATTR_UNTIL, math.inf),
+        "limit": data[access.ATTR_LIMIT],
+    }
+    find = partial(Memory.recall, query=data.get("query"), speaker=target.name, **conditions)
+    everything = {"private": True, "kinds": ("fact",), "limit": _MAX_RECALL_LIMIT}
+    list_facts = partial(Memory.recall, **{**conditions, **everything})
     async with open_usable_store(call.hass) as memory:
-        return {"memories": _format_memories(await memory.async_read(find, list[RecallHit]()), target)}
-
-
-def _build_search(data: Mapping[str, Any], target: access.PersonTarget) -> Callable[[Memory], list[RecallHit]]:
-    return partial(
-        Memory.recall,
-        query=data["query"],
-        person=target.person,
-        speaker=target.name,
-        kinds=tuple(data["kinds"]),
-        limit=data[access.ATTR_LIMIT],
-        since=data.get(access.ATTR_SINCE),
-        until=data.get(access.ATTR_UNTIL),
-        private=target.can_see_private,
-    )
-
-
-def _build_listing(data: Mapping[str, Any], target: access.PersonTarget) -> Callable[[Memory], list[RecallHit]]:
-    query = MemoryListQuery(
-        target.person,
-        target.can_see_private,
-        tuple(data["kinds"]),
-        data.get(access.ATTR_SINCE, -math.inf),
-        data.get(access.ATTR_UNTIL, math.inf),
-        data[access.ATTR_LIMIT],
-    )
-    return lambda memory: memory.list_newest(query)
+        memories = await memory.async_read(find, list[RecallHit]())
+        facts = await memory.async_read(list_facts, list[RecallHit]())
+    return {
+        "memories": [_format_memory(each, target.name) for each in memories],
+        "suggestions": sum(fact.is_suggestion for fact in facts),
+    }
 
 
 async def _async_forget_memories(call: ServiceCall) -> ServiceResponse:
@@ -121,7 +108,7 @@ async def _async_forget_memories(call: ServiceCall) -> ServiceResponse:
     async with open_usable_store(call.hass) as memory:
         if call.data["dry_run"]:
             chosen, seen = await memory.async_change(_preview_forgetting, conditions, target)
-            return {**_count_by_kind(chosen), "memories": _format_memories(seen, target)}
+            return {**_count_by_kind(chosen), "memories": [_format_memory(each, target.name) for each in seen]}
         forgotten = await async_forget_everywhere(call.hass, **conditions)
     return {**_count_by_kind(forgotten), "erased": forgotten.is_erased}
 
@@ -135,22 +122,14 @@ async def _async_export_memories(call: ServiceCall) -> ServiceResponse:
     async with open_usable_store(call.hass) as memory:
         if access.ATTR_FILENAME in data:
             path = await call.hass.async_add_executor_job(resolve_allowed_path, call.hass, data[access.ATTR_FILENAME])
-            line_count = await memory.async_read(_export_to_file, 0, path, person)
+            line_count = await memory.async_read(lambda opened: write_lines(path, opened.export(person)), 0)
             return {"filename": str(path), "written": line_count}
         if person is None or not target.can_see_private:
             raise build_refusal("memory_file_needed")
-        end = data["offset"] + _EXPORT_PAGE_SIZE
-        found = await memory.async_read(_read_export, list[JsonValueType](), person, data["offset"], end + 1)
-    is_last = len(found) <= _EXPORT_PAGE_SIZE
-    return {"memories": found[:_EXPORT_PAGE_SIZE], "next_offset": None if is_last else end}
-
-
-def _export_to_file(memory: Memory, path: Path, person: str | None) -> int:
-    return write_lines(path, memory.export(person))
-
-
-def _read_export(memory: Memory, person: str | None, start: int, end: int) -> list[JsonValueType]:
-    return [json.loads(line) for line in islice(memory.export(person), start, end)]
+        start, end = data["offset"], data["offset"] + _EXPORT_PAGE_SIZE
+        lines = await memory.async_read(lambda opened: [*islice(opened.export(person), start, end + 1)], list[str]())
+    found: list[JsonValueType] = [json.loads(line) for line in lines[:_EXPORT_PAGE_SIZE]]
+    return {"memories": found, "next_offset": end if len(lines) > _EXPORT_PAGE_SIZE else None}
 
 
 async def _async_import_memories(call: ServiceCall) -> ServiceResponse:
@@ -160,19 +139,14 @@ async def _async_import_memories(call: ServiceCall) -> ServiceResponse:
     person = target.person if target.is_named else None
     people = {user.id for user in await call.hass.auth.async_get_users()}
     async with open_usable_store(call.hass) as memory:
-        source = await _async_get_source_opener(call)
-        loaded = await memory.async_change(_load_lines, source, people, person)
+        open_source = await _async_get_source_opener(call)
+
+        def load_lines(opened: Memory) -> LoadCounts:
+            with open_source() as lines:
+                return opened.load_lines(assign_line_owners(lines, people, person))
+
+        loaded = await memory.async_change(load_lines)
     return {"added": loaded.added_count, "known": loaded.duplicate_count, "refused": loaded.refused_count}
-
-
-def _load_lines(
-    memory: Memory,
-    open_source: Callable[[], AbstractContextManager[Iterable[str]]],
-    people: set[str],
-    person: str | None,
-) -> LoadCounts:
-    with open_source() as lines:
-        return memory.load_lines(assign_line_owners(lines, people, person))
 
 
 @asynccontextmanager
@@ -205,7 +179,10 @@ async def _async_get_source_opener(call: ServiceCall) -> Callable[[], AbstractCo
 def _build_conditions(data: Mapping[str, Any], target: access.PersonTarget) -> dict[str, Any]:
     """Return the arguments for `Memory.forget`. Raises `ServiceValidationError` for missing or excess conditions."""
     named = {name: data[name] for name in ("ids", "query") if name in data}
-    span = _build_span(data)
+    span = {name: data[name] for name in (access.ATTR_SINCE,) if name in data}
+    if access.ATTR_UNTIL in data:
+        # memory excludes the end of the span, unlike the action
+        span["before"] = math.nextafter(data[access.ATTR_UNTIL], math.inf)
     if data["everything"] == bool(named or span):
         raise build_refusal("memory_no_condition")
     if data[access.ATTR_EVERYONE]:
@@ -224,21 +201,7 @@ def _preview_forgetting(
     ids: list[tuple[MemoryKind, int]] = [("fact", row) for row in chosen.facts]
     ids += [("turn", row) for row in chosen.turns]
     ids += [("summary", row) for row in chosen.summaries]
-    return chosen, memory.list_newest(
-        MemoryListQuery(target.person, target.can_see_private, limit=_MAX_PREVIEWED, ids=tuple(ids))
-    )
-
-
-def _build_span(data: Mapping[str, Any]) -> dict[str, float]:
-    """Return the times for `Memory.forget`, which excludes the end of the span, unlike the action."""
-    span: dict[str, float] = {name: data[name] for name in (access.ATTR_SINCE,) if name in data}
-    if access.ATTR_UNTIL in data:
-        span["before"] = math.nextafter(data[access.ATTR_UNTIL], math.inf)
-    return span
-
-
-def _format_memories(found: Iterable[RecallHit], target: access.PersonTarget) -> list[JsonValueType]:
-    return [_format_memory(each, target.name) for each in found]
+    return chosen, memory.recall(person=target.person, private=target.can_see_private, limit=_MAX_PREVIEWED, ids=ids)
 
 
 def _format_memory(found: RecallHit, name: str | None) -> JsonObjectType:

@@ -8,11 +8,12 @@ from .erasure import (
     mark_unerased as mark_unerased,
 )
 from .index import MemoryUnavailable as MemoryUnavailable
-from .memory import Memory as Memory
+from .memory import Memory as Memory, MemoryAccess as MemoryAccess
 from .records import (
     KINDS as KINDS,
     BadLine as BadLine,
     Fact as Fact,
+    FactStatement as FactStatement,
     FactTelling as FactTelling,
     LoadCounts as LoadCounts,
     LostRows as LostRows,
@@ -25,9 +26,9 @@ from .records import (
     Summary as Summary,
     Tombstone as Tombstone,
 )
-from .rows import FactStatement as FactStatement
-from .search import MemoryListQuery as MemoryListQuery, RecallQuery as RecallQuery
+from .search import RecallQuery as RecallQuery
 from .suggestions import (
+    add_suggestion as add_suggestion,
     confirm_suggestion as confirm_suggestion,
     delete_suggestion as delete_suggestion,
     take_ended_turns as take_ended_turns,

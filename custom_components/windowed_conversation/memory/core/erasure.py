@@ -2,7 +2,7 @@
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass
 import json
 import math
@@ -96,30 +96,23 @@ class ExchangeText(NamedTuple):
     is_readable: bool = True
 
 
-class _TextTerms:
-    """The words of one text. Another text repeats it if it contains `min_repeated_count` of the `terms` words."""
-
-    def __init__(self, words: Words, text: str) -> None:
-        self.terms = frozenset(words.search_terms(text).words)
-        self.min_repeated_count = math.ceil(_MIN_REPEATED_SHARE * len(self.terms))
-
-    def is_repeated_in(self, terms: AbstractSet[str]) -> bool:
-        return len(self.terms & terms) >= self.min_repeated_count > 0
-
-
 class _RepetitionFinder:
     """Finds texts that repeat most words of any of the given texts."""
 
     def __init__(self, words: Words, texts: Iterable[str]) -> None:
-        self._texts_by_term: dict[str, list[_TextTerms]] = {}
-        for text in texts:
-            wording = _TextTerms(words, text)
-            for word in wording.terms:
-                self._texts_by_term.setdefault(word, []).append(wording)
+        self._texts_by_term: dict[str, list[AbstractSet[str]]] = {}
+        for terms in {frozenset(words.search_terms(text).words) for text in texts}:
+            for term in terms:
+                self._texts_by_term.setdefault(term, []).append(terms)
 
     def has_repetition(self, terms: Iterable[str]) -> bool:
         counts = Counter(each for term in terms for each in self._texts_by_term.get(term, ()))
-        return any(count >= each.min_repeated_count for each, count in counts.items())
+        return any(count >= _count_repeated(each) for each, count in counts.items())
+
+
+def _count_repeated(terms: Collection[str]) -> int:
+    """Return the number of words of a text that another one has to contain to repeat it."""
+    return math.ceil(_MIN_REPEATED_SHARE * len(terms))
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,13 +172,10 @@ class Erasure:
         moments = () if began is None or text.is_summary else self.times_by_conversation.get(owner.conversation, ())
         if moments and has_time_between(moments, began or 0.0, ended):
             return True
-        start, before = self.conditions.time_span
-        return self._forgets_everything_of(owner.person) and ended >= start and (began or -math.inf) < before
-
-    def _forgets_everything_of(self, person: str | None) -> bool:
-        if self.conditions.is_explicit or "turn" not in self.conditions.kinds:
+        forgotten, (start, before) = self.conditions, self.conditions.time_span
+        if forgotten.is_explicit or "turn" not in forgotten.kinds or forgotten.person not in (..., owner.person or ""):
             return False
-        return self.conditions.person is ... or (person is not None and person == self.conditions.person)
+        return ended >= start and (began or -math.inf) < before
 
     def repeats_query(self, text: str) -> bool:
         """Return whether a text contains most words of the query."""
@@ -207,7 +197,7 @@ class Erasure:
         first, _, second = recalled.partition("\n")
         lent = self._splitter.build_term_set(text.answer) - self._splitter.build_term_set(text.user_text)
         is_from_first = not lent.isdisjoint(self._splitter.search_terms(first).words)
-        return is_from_first or _TextTerms(self._splitter, second).is_repeated_in(lent)
+        return is_from_first or _RepetitionFinder(self._splitter, [second]).has_repetition(lent)
 
 
 # Deletes the rows of another room in the same transaction, or only counts them in a dry run, the last argument. Returns
@@ -310,9 +300,11 @@ def _find_rows(connection: sqlite3.Connection, words: Words, kind: MemoryKind, q
     """Yield the rows that contain all words of a query, outdated facts included."""
     terms = [f'"{word}"' for word in question.words] + [f'"{beginning}" *' for beginning in question.word_beginnings]
     yield from _select_indexed_rows(connection, kind, " AND ".join(terms))
-    if kind == "fact":
+    if kind == "fact" and terms:
         for row, text in connection.execute("SELECT id, text FROM fact WHERE replaced_by IS NOT NULL"):
-            if words.contains_all_terms(text, question):
+            there = words.build_term_set(text)
+            begun = [any(term.startswith(each) for term in there) for each in question.word_beginnings]
+            if there.issuperset(question.words) and all(begun):
                 yield row
 
 
@@ -323,9 +315,9 @@ def _find_repeats(connection: sqlite3.Connection, words: Words, fact: int, kind:
     """
     person, text, quote = connection.execute("SELECT person, text, quote FROM fact WHERE id = ?", (fact,)).fetchone()
     quote_spoken, quote_words = clean_text(quote), words.search_terms(quote).words
-    wording = _TextTerms(words, text)
     # any text with enough of the words contains at least one of these
-    some = sorted(wording.terms)[max(0, wording.min_repeated_count - 1) :]
+    terms = sorted({*words.search_terms(text).words})
+    some = terms[max(0, _count_repeated(terms) - 1) :]
     candidates = {
         *_select_indexed_rows(connection, kind, " AND ".join([f'"{word}"' for word in quote_words])),
         *_select_indexed_rows(connection, kind, " OR ".join([f'"{word}"' for word in some])),
@@ -335,10 +327,11 @@ def _find_repeats(connection: sqlite3.Connection, words: Words, fact: int, kind:
         "AND (?2 IS NULL OR person IS NULL OR person = ?2)",
         (json.dumps([*candidates]), person),
     )
+    finder = _RepetitionFinder(words, [text])
     repeating = {
         row
         for row, each in texts
-        if (quote_words and quote_spoken in clean_text(each)) or wording.is_repeated_in(words.build_term_set(each))
+        if (quote_words and quote_spoken in clean_text(each)) or finder.has_repetition(words.build_term_set(each))
     }
     return person is not None, repeating
 
@@ -347,12 +340,6 @@ def _select_indexed_rows(connection: sqlite3.Connection, kind: MemoryKind, match
     if not match:
         return []
     return select_ids(connection, f"SELECT rowid FROM {kind}_words WHERE {kind}_words MATCH ?", (f"words : ({match})",))
-
-
-def select_expired_rows(connection: sqlite3.Connection, before: Mapping[str, float], others: float) -> LostRows:
-    """Return turns that ended before their agent's time (`others` for other agents). Their summaries stay."""
-    old = connection.execute("SELECT id, at, agent FROM turn WHERE at < ?", (max([others, *before.values()]),))
-    return LostRows(turns=tuple(sorted(row for row, at, agent in old if at < before.get(agent, others))))
 
 
 def delete_forgotten_rows(

@@ -132,16 +132,16 @@ def unindexed_id(connection: sqlite3.Connection, kind: MemoryKind) -> int:
     return highest
 
 
-def index_row(connection: sqlite3.Connection, words: Words, kind: MemoryKind, row: int) -> None:
-    """Add an inserted row to the index."""
-    if (texts := _find_indexed_texts(connection, kind, row)) is not None:
-        _write_index_entry(connection, words, kind, row, texts)
+def index_row(
+    connection: sqlite3.Connection, words: Words, kind: MemoryKind, row: int, command: str | None = None
+) -> None:
+    """Add a row to the index, or with "delete" remove it, before it is changed or deleted.
 
-
-def unindex_row(connection: sqlite3.Connection, words: Words, kind: MemoryKind, row: int) -> None:
-    """Remove a row from the index. Call this before the row is changed or deleted."""
-    if (texts := _find_indexed_texts(connection, kind, row)) is not None:
-        _write_index_entry(connection, words, kind, row, texts, command="delete")
+    A row above those that are indexed is left alone.
+    """
+    query = f"{_SELECT_TEXT_BY_KIND[kind].format('=')} AND id > (SELECT value FROM setting WHERE name = ?)"
+    if found := connection.execute(query, (row, f"unindexed {kind}")).fetchone():
+        _write_index_entry(connection, words, kind, found, command)
 
 
 def index_pending(connection: sqlite3.Connection, words: Words, most: int) -> bool:
@@ -151,8 +151,8 @@ def index_pending(connection: sqlite3.Connection, words: Words, most: int) -> bo
             rows = connection.execute(
                 f"{_SELECT_TEXT_BY_KIND[kind].format('<=')} ORDER BY id DESC LIMIT ?", (highest, most)
             ).fetchall()
-            for row, text, search_words in rows:
-                _write_index_entry(connection, words, kind, row, (text, search_words))
+            for row in rows:
+                _write_index_entry(connection, words, kind, row)
             rest = rows[-1][0] - 1 if len(rows) == most else 0
             connection.execute("UPDATE setting SET value = ? WHERE name = ?", (rest, f"unindexed {kind}"))
             return True
@@ -185,7 +185,7 @@ def delete_rows(
     if anew:
         clear_index(connection, kind)
     for row in rows:
-        unindex_row(connection, words, kind, row)
+        index_row(connection, words, kind, row, "delete")
         connection.execute(
             f"""
             INSERT OR IGNORE INTO tombstone
@@ -201,35 +201,20 @@ def delete_rows(
         pass
 
 
-def delete_oldest(connection: sqlite3.Connection, words: Words, kind: MemoryKind, most: int) -> None:
-    """Delete the oldest rows of a kind that exceed its limit `most`."""
-    oldest = f"SELECT id FROM {kind} ORDER BY at, id LIMIT max(0, (SELECT count(*) FROM {kind}) - ?)"
-    delete_rows(connection, words, kind, select_ids(connection, oldest, (most,)))
-
-
 def select_ids(connection: sqlite3.Connection, query: str, parameters: Any) -> list[int]:
     """Return the ids that a query selects."""
     return [row for (row,) in connection.execute(query, parameters)]
-
-
-def _find_indexed_texts(connection: sqlite3.Connection, kind: MemoryKind, row: int) -> tuple[str, str] | None:
-    """Return the text and the search words of a row, or None if it is not in the index."""
-    query = f"{_SELECT_TEXT_BY_KIND[kind].format('=')} AND id > (SELECT value FROM setting WHERE name = ?)"
-    found = connection.execute(query, (row, f"unindexed {kind}")).fetchone()
-    return (found[1], found[2]) if found else None
 
 
 def _write_index_entry(
     connection: sqlite3.Connection,
     words: Words,
     kind: MemoryKind,
-    row: int,
-    texts: tuple[str, str],
-    *,
+    entry: tuple[int, str, str],
     command: str | None = None,
 ) -> None:
-    """Add the text and search words of a row to the index, or apply an FTS5 command such as "delete" to them."""
-    text, search_words = texts
+    """Add an id, its text and its search words to the index, or apply an FTS5 command such as "delete" to them."""
+    row, text, search_words = entry
     terms = words.build_index_terms(text)
     # facts are few and short, so the beginnings and ends of their words are indexed as well
     parts = f"{terms.word_parts} {terms.word_edges}" if kind == "fact" else terms.word_parts

@@ -1,6 +1,6 @@
 """`Memory`, the public interface of this package."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 import math
@@ -9,6 +9,7 @@ import sqlite3
 from threading import Lock
 import time
 from types import EllipsisType
+from typing import Protocol
 
 from .erasure import (
     DeleteCopiesCallback,
@@ -17,12 +18,12 @@ from .erasure import (
     delete_statements,
     has_unerased_rows,
     mark_unerased,
-    select_expired_rows,
 )
-from .index import MemoryUnavailable, build_memory_schema, index_pending, merge_segments, store, unindexed_id
+from .index import MemoryUnavailable, build_memory_schema, index_pending, index_row, merge_segments, store, unindexed_id
 from .records import (
     KINDS,
     Fact,
+    FactStatement,
     FactTelling,
     ForgetConditions,
     LoadCounts,
@@ -35,29 +36,24 @@ from .records import (
     Summary,
     Tombstone,
 )
+from .relevance import select_relevant
 from .rows import (
-    FactStatement,
     insert_record,
-    replace_fact,
-    restore_fact,
+    mark_fact_replaced,
     select_facts,
-    select_replaced_texts,
-    select_replacements,
     select_tellings,
     set_search_words,
     store_fact,
     store_summary,
 )
-from .search import MemoryListQuery, RecallQuery, search_memories, select_newest, select_relevant
-from .suggestions import (
-    confirm_suggestion,
-    delete_suggestion,
-    find_talk_start,
-    store_suggestion,
-    take_ended_turns,
-    take_talk_back,
+from .search import (
+    RecallQuery,
+    TermCounts,
+    build_visibility_condition,
+    search_kinds,
+    select_newest,
 )
-from .transfer import export_rows, export_tombstones, load_lines
+from .transfer import export_lines, load_lines
 from .words import Words
 
 _MAX_QUERY_CHARS = 1_000
@@ -89,9 +85,9 @@ class Memory:
         """Open or create the file. Raises `MemoryUnavailable` if neither is possible."""
         languages = tuple(languages)
         # stemmers are not thread-safe: each is used only while the lock of its connection is held
-        self._words, self._read_splitter = Words(languages), Words(languages)
+        self.words, self._read_splitter = Words(languages), Words(languages)
         self._companions = companions
-        self.database = store.Database(Path(path), (build_memory_schema(self._words.version), *rooms))
+        self.database = store.Database(Path(path), (build_memory_schema(self.words.version), *rooms))
         # held while facts are changed, so that an older state of them never replaces a newer one
         self._facts_lock = Lock()
         with self.database.read_transaction() as connection:
@@ -103,7 +99,7 @@ class Memory:
     def add_turn(self, turn: PastTurn) -> int:
         """Store a finished turn and return its id."""
         with self.database.write_transaction() as connection:
-            return insert_record(connection, self._words, turn)
+            return insert_record(connection, self.words, turn)
 
     def add(self, records: Iterable[PastTurn | Summary | store.WriteJob]) -> None:
         """Store turns, summaries, and writes of other rooms in one transaction.
@@ -114,9 +110,9 @@ class Memory:
             for record in records:
                 match record:
                     case PastTurn():
-                        insert_record(connection, self._words, record)
+                        insert_record(connection, self.words, record)
                     case Summary():
-                        store_summary(connection, self._words, record)
+                        store_summary(connection, self.words, record)
                     case store.WriteJob():
                         record.run(connection)
 
@@ -142,12 +138,23 @@ class Memory:
         """
         now = time.time() if at is None else at
         fact = FactStatement(text, person, private, source, quote, at=now, confirmed=now, search_words=search_words)
-        with self._change_facts() as connection:
-            return store_fact(connection, self._words, fact, replaces, teller=teller, conversation=conversation)
+        return self.store_fact(fact, replaces, teller=teller, conversation=conversation)
+
+    def store_fact(
+        self,
+        fact: FactStatement,
+        replaces: int | None = None,
+        *,
+        teller: str | None = None,
+        conversation: str | None = None,
+    ) -> int:
+        """Store a fact that was just stated. See `add_fact`."""
+        with self.change_facts() as connection:
+            return store_fact(connection, self.words, fact, replaces, teller=teller, conversation=conversation)
 
     def recall(
         self,
-        query: str,
+        query: str | None = None,
         *,
         person: str | None = None,
         speaker: str | None = None,
@@ -156,22 +163,25 @@ class Memory:
         since: float | None = None,
         until: float | None = None,
         private: bool = True,
+        ids: Collection[tuple[MemoryKind, int]] | None = None,
     ) -> list[RecallHit]:
         """Return the memories that match a query, best first, or without one the newest. See `RecallQuery`.
 
         These are memories that the person may see. `ids` limit those without a query.
         """
         times = -math.inf if since is None else since, math.inf if until is None else until
+        conditions, kinds = RecallQuery(query or "", person, speaker, limit, *times, private), tuple(kinds)
         with self.database.read_transaction() as connection:
+            if query is None:
+                return select_newest(connection, kinds, conditions, ids)
             question = self._read_splitter.search_terms(query[:_MAX_QUERY_CHARS], speaker)
-            conditions = RecallQuery(query, person, speaker, limit, *times, private)
-            return search_memories(connection, tuple(kinds), conditions, question)
+            return search_kinds(connection, kinds, conditions, TermCounts(connection, question))
 
     def recall_relevant(self, query: RecallQuery) -> tuple[list[RecallHit], list[RecallHit]]:
         """Return the facts, and the summaries and turns, that are relevant to a sentence. See `select_relevant`."""
         with self.database.read_transaction() as connection:
             cut = query._replace(text=query.text[:_MAX_QUERY_CHARS])
-            return select_relevant(connection, self._read_splitter, cut, select_replaced_texts(connection))
+            return select_relevant(connection, self._read_splitter, cut)
 
     def get_facts(self, person: str | None = None, *, private: bool = True) -> list[Fact]:
         """Return the facts that this person may see: first the home's, then the person's, each newest first.
@@ -192,61 +202,50 @@ class Memory:
     def get_replacements(self, person: str | None = None, *, private: bool = True) -> list[Replacement]:
         """Return the replacements of the last day that this person may see and undo, newest first."""
         with self.database.read_transaction() as connection:
-            return select_replacements(connection, person, time.time() - _UNDO_SECONDS, private=private)
+            rows = connection.execute(
+                f"""
+                SELECT fact.id, fact.text, fact.person, old.id, old.text
+                FROM fact JOIN fact AS old ON old.replaced_by = fact.id
+                WHERE fact.replaced_by IS NULL AND fact.confirmed >= :since
+                AND {build_visibility_condition("fact", "old")} AND {build_visibility_condition("fact", "fact")}
+                ORDER BY fact.confirmed DESC, old.id DESC
+                """,
+                {"person": person, "since": time.time() - _UNDO_SECONDS, "private": private},
+            )
+            return [Replacement(*row) for row in rows]
 
     def replace_fact(self, row: int, by: int) -> bool:
         """Let a current fact replace another one of its owner. Return False if it cannot, or if that was undone."""
-        with self._change_facts() as connection:
-            return replace_fact(connection, self._words, row, by)
+        with self.change_facts() as connection:
+            found = connection.execute(
+                """
+                SELECT 1 FROM fact AS old JOIN fact AS new ON new.person IS old.person AND new.id != old.id
+                WHERE old.id = ? AND new.id = ? AND old.replaced_by IS NULL AND new.replaced_by IS NULL
+                AND NOT EXISTS (SELECT 1 FROM fact WHERE replaced_by = old.id AND spoken = new.spoken)
+                """,
+                (row, by),
+            ).fetchone()
+            if found:
+                mark_fact_replaced(connection, self.words, row, by)
+        return found is not None
 
     def undo_replacement(self, undone: Replacement) -> bool:
         """Make a replaced fact current again, in place of the one that replaced it. Return whether it still can be."""
-        with self._change_facts() as connection:
-            return restore_fact(connection, self._words, undone, time.time())
+        with self.change_facts() as connection:
+            restored = connection.execute(
+                "UPDATE fact SET replaced_by = NULL, confirmed = max(confirmed, ?) WHERE id = ? AND replaced_by = ?",
+                (time.time(), undone.replaced_id, undone.id),
+            ).rowcount
+            if restored:
+                index_row(connection, self.words, "fact", undone.replaced_id)
+                mark_fact_replaced(connection, self.words, undone.id, undone.replaced_id)
+        return bool(restored)
 
     def set_search_words(self, search_words_by_fact: Mapping[int, str]) -> None:
         """Set the search words of facts by their ids. Facts that were forgotten are skipped."""
-        with self._change_facts() as connection:
+        with self.change_facts() as connection:
             for row, search_words in search_words_by_fact.items():
-                set_search_words(connection, self._words, row, search_words)
-
-    def take_ended_turns(self, agent: str, before: float) -> dict[int, PastTurn]:
-        """Return the unread turns of one person in an ended conversation, which then count as read."""
-        with self.database.write_transaction() as connection:
-            return take_ended_turns(connection, agent, before)
-
-    def add_suggestion(self, fact: FactStatement, conversation: str) -> None:
-        """Store a suggestion from a turn of a conversation. See `store_suggestion`."""
-        with self._change_facts() as connection:
-            store_suggestion(connection, self._words, fact, conversation)
-
-    def confirm_suggestion(self, row: int, person: str, *, for_all: bool, replaces: int | None = None) -> int | None:
-        """Make a person's suggestion a fact, and return its id, or None if it is gone. See `confirm_suggestion`."""
-        with self._change_facts() as connection:
-            return confirm_suggestion(
-                connection, self._words, row, person, for_all=for_all, replaces=replaces, now=time.time()
-            )
-
-    def delete_suggestion(self, row: int, person: str) -> bool:
-        """Delete a person's suggestion, and nothing that was said. Return whether there was one."""
-        with self._change_facts() as connection:
-            return delete_suggestion(connection, self._words, row, person)
-
-    def take_talk_back(self, whose: tuple[str, str | None], now: float, quiet: float, *, deletes: bool) -> None:
-        """Take back the turns of a person in a conversation since it was last quiet for some seconds.
-
-        See `take_talk_back`.
-        """
-        with self._change_facts() as connection:
-            since = find_talk_start(connection, whose, now, quiet)
-            take_talk_back(connection, self._words, whose, since, deletes=deletes)
-        if deletes:
-            self.erase()
-
-    def list_newest(self, query: MemoryListQuery) -> list[RecallHit]:
-        """Return the listed memories, newest first."""
-        with self.database.read_transaction() as connection:
-            return select_newest(connection, query)
+                set_search_words(connection, self.words, row, search_words)
 
     def forget(
         self,
@@ -277,9 +276,9 @@ class Memory:
         if dry_run:
             with self.database.read_transaction() as connection:
                 return self._decide_erasure(connection, self._read_splitter, selection, dry_run=True)
-        with self._change_facts() as connection:
-            forgotten = self._decide_erasure(connection, self._words, selection, dry_run=False)
-            delete_forgotten_rows(connection, self._words, forgotten, is_requested=is_asked_for)
+        with self.change_facts() as connection:
+            forgotten = self._decide_erasure(connection, self.words, selection, dry_run=False)
+            delete_forgotten_rows(connection, self.words, forgotten, is_requested=is_asked_for)
             delete_statements(connection, selection)
             # the content of damaged rows and files is unknown, so they are deleted as well
             if is_asked_for and connection.execute("DELETE FROM set_aside").rowcount:
@@ -292,7 +291,7 @@ class Memory:
         return replace(forgotten, is_erased=erased)
 
     @contextmanager
-    def _change_facts(self) -> Iterator[sqlite3.Connection]:
+    def change_facts(self) -> Iterator[sqlite3.Connection]:
         """Yield the connection in a transaction that changes facts, and keep the facts that it leaves."""
         with self._facts_lock:
             with self.database.write_transaction() as connection:
@@ -314,9 +313,10 @@ class Memory:
 
         Their summaries stay. Deleted rows that could not be erased before are erased as well, also of other rooms.
         """
-        with self._change_facts() as connection:
-            expired = select_expired_rows(connection, before, others)
-            delete_forgotten_rows(connection, self._words, expired)
+        with self.change_facts() as connection:
+            old = connection.execute("SELECT id, at, agent FROM turn WHERE at < ?", (max([others, *before.values()]),))
+            expired = LostRows(turns=tuple(sorted(row for row, at, agent in old if at < before.get(agent, others))))
+            delete_forgotten_rows(connection, self.words, expired)
             unerased = has_unerased_rows(connection)
         return replace(expired, is_erased=not unerased or self.erase())
 
@@ -338,24 +338,15 @@ class Memory:
 
     def export(self, person: str | None = None) -> Iterator[str]:
         """Yield the memories that this person may see as JSON lines, or all memories if `person` is None."""
-        for kind in KINDS:
-            rows = [(0, "")]
-            while rows:
-                with self.database.read_transaction() as connection:
-                    rows = export_rows(connection, kind, person, rows[-1][0], _BATCH_SIZE)
-                yield from (line for _, line in rows)
-        if person is None:
-            with self.database.read_transaction() as connection:
-                forgotten = export_tombstones(connection)
-            yield from forgotten
+        return export_lines(self.database, person)
 
     def load_lines(self, lines: Iterable[str]) -> LoadCounts:
         """Add the exported lines that are neither stored nor forgotten.
 
         Raises `BadLine` and adds nothing if a line is malformed.
         """
-        with self._change_facts() as connection:
-            return load_lines(connection, self._words, lines.splitlines() if isinstance(lines, str) else lines)
+        with self.change_facts() as connection:
+            return load_lines(connection, self.words, lines.splitlines() if isinstance(lines, str) else lines)
 
     def reindex(self, most: int = _BATCH_SIZE) -> bool:
         """Index up to `most` rows that are not indexed yet, and return whether there may be more.
@@ -364,7 +355,7 @@ class Memory:
         this from a background thread.
         """
         with self.database.write_transaction() as connection:
-            return index_pending(connection, self._words, most)
+            return index_pending(connection, self.words, most)
 
     def merge(self, *, anew: bool) -> bool:
         """Merge a part of the index to speed up searches, and return whether there may be more to merge.
@@ -412,6 +403,23 @@ class Memory:
     def close(self) -> None:
         """Close the file."""
         self.database.close()
+
+
+class MemoryAccess(Protocol):
+    """Runs work on the memory in a thread. Its coroutines raise MemoryUnavailable while the file cannot be used."""
+
+    def async_allow_file(self) -> None:
+        """Let the file be created if there is none yet."""
+
+    async def async_read[Result](self, read: Callable[[Memory], Result], default: Result) -> Result:
+        """Return the result of `read`, or `default` if there is no file yet."""
+        ...
+
+    async def async_change[Result, *Arguments](
+        self, work: Callable[[Memory, *Arguments], Result], *arguments: *Arguments
+    ) -> Result:
+        """Return the result of `work` once its changes are on disk."""
+        ...
 
 
 def _count_rows(connection: sqlite3.Connection, rows: str) -> int:

@@ -1,6 +1,6 @@
 """The values and errors of memory. Times are seconds since the epoch."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 import math
 from types import EllipsisType
 from typing import Literal, NamedTuple
@@ -39,41 +39,40 @@ class PastSummary:
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
-    """A new summary of turns, to be stored as a `PastSummary`. All turns belong to one person, or to the home."""
+class Summary(PastSummary):
+    """A new summary of turns, also of some that memory does not store. All belong to one person, or to the home."""
 
-    conversation: str
-    # The summary covers the time from here to `until`, including turns that memory does not store.
-    since: float
-    until: float
     # The user's input in each turn.
-    user_texts: tuple[str, ...]
-    text: str
+    user_texts: tuple[str, ...] = ()
     # The text of the summary that this one replaces.
     earlier_text: str = ""
-    agent: str | None = None
-    person: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
-    """A current fact."""
+class FactStatement:
+    """A fact to store, either stated by a user or exported."""
 
-    id: int
     text: str
-    at: float
     person: str | None
     private: bool
     source: str
     quote: str
+    at: float
     # When it was last stated.
     confirmed: float
     # How often it was stated.
-    tellings: int
+    tellings: int = 1
     # Other words by which it is found, or None if nobody has written any yet. They are never shown.
     search_words: str | None = None
     # The turn in which its owner mentioned it, or None once they confirmed it. Only a suggestion has one.
     turn: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fact(FactStatement):
+    """A current fact."""
+
+    id: int = field(kw_only=True)
 
 
 class FactTelling(NamedTuple):

@@ -1,7 +1,7 @@
 """The rows of facts, turns and summaries. A repeated fact has one row; an outdated fact refers to its replacement."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 import sqlite3
 from typing import Any
 
@@ -102,37 +102,21 @@ def store_fact(
 
 def set_search_words(connection: sqlite3.Connection, words: Words, row: int, search_words: str) -> None:
     """Set the search words of a fact, if it still exists."""
-    index.unindex_row(connection, words, "fact", row)
+    index.index_row(connection, words, "fact", row, "delete")
     connection.execute("UPDATE fact SET search_words = ? WHERE id = ?", (_clean_search_words(search_words), row))
     index.index_row(connection, words, "fact", row)
 
 
 def mark_fact_replaced(connection: sqlite3.Connection, words: Words, row: int, by: int) -> None:
     """Mark a fact as replaced by another one."""
-    index.unindex_row(connection, words, "fact", row)
+    index.index_row(connection, words, "fact", row, "delete")
     connection.execute("UPDATE fact SET replaced_by = ? WHERE id = ?", (by, row))
-
-
-def replace_fact(connection: sqlite3.Connection, words: Words, row: int, by: int) -> bool:
-    """Let a fact replace another one of the same owner. Return False if one is not current, or if that was undone."""
-    found = connection.execute(
-        """
-        SELECT 1 FROM fact AS old JOIN fact AS new ON new.person IS old.person AND new.id != old.id
-        WHERE old.id = ? AND new.id = ? AND old.replaced_by IS NULL AND new.replaced_by IS NULL
-        AND NOT EXISTS (SELECT 1 FROM fact WHERE replaced_by = old.id AND spoken = new.spoken)
-        """,
-        (row, by),
-    ).fetchone()
-    if found:
-        mark_fact_replaced(connection, words, row, by)
-    return found is not None
 
 
 def find_equal_fact(connection: sqlite3.Connection, fact: FactStatement) -> int | None:
     """Return the id of a current fact with the same owner and the same words, or None."""
     found = connection.execute(
-        "SELECT id FROM fact WHERE person IS ? AND spoken = ? AND replaced_by IS NULL",
-        (fact.person, clean_text(clean_fact(fact.text))),
+        "SELECT id FROM fact WHERE person IS :person AND spoken = :spoken AND replaced_by IS NULL", build_row(fact)[1]
     ).fetchone()
     return found[0] if found else None
 
@@ -226,7 +210,8 @@ def insert_record(
     if isinstance(record, PastTurn) and record.unread_language:
         connection.execute("INSERT INTO unread VALUES (?, ?)", (stored, record.unread_language))
     if kind in MAX_ROWS_BY_KIND and stored % _ROWS_PER_LIMIT_CHECK == 0:
-        index.delete_oldest(connection, words, kind, MAX_ROWS_BY_KIND[kind])
+        oldest = f"SELECT id FROM {kind} ORDER BY at, id LIMIT max(0, (SELECT count(*) FROM {kind}) - ?)"
+        index.delete_rows(connection, words, kind, index.select_ids(connection, oldest, (MAX_ROWS_BY_KIND[kind],)))
     return stored
 
 
@@ -234,6 +219,10 @@ def build_row(record: FactStatement | PastTurn | PastSummary) -> tuple[MemoryKin
     """Return the table of a record and its column values, cut to their limits. Raises `ValueError` for a bad one."""
     match record:
         case FactStatement():
+            if record.private and record.person is None:
+                raise ValueError("A private fact is a person's, because nobody else could see it")
+            if record.turn is not None and not record.private:
+                raise ValueError("A suggestion is private")
             text = clean_fact(record.text)
             return "fact", {
                 "at": validate_timestamp(record.at),
@@ -287,7 +276,7 @@ def store_summary(connection: sqlite3.Connection, words: Words, summary: Summary
     be stored must not return in the words of a summary.
     """
     whose = {"conversation": summary.conversation, "agent": summary.agent, "person": summary.person}
-    since, at, earlier = summary.since, summary.until, None
+    since, at, earlier = summary.since, summary.at, None
     if summary.earlier_text:
         earlier = connection.execute(
             f"SELECT id, since, at FROM summary WHERE {_OWNER_CONDITION} AND text = :text ORDER BY id DESC",
@@ -301,9 +290,7 @@ def store_summary(connection: sqlite3.Connection, words: Words, summary: Summary
         return None
     if earlier:
         index.delete_rows(connection, words, "summary", [earlier[0]])
-    since, at = min([since, *times]), max([at, *times])
-    stored = PastSummary(summary.conversation, since, at, summary.text, summary.agent, summary.person)
-    return insert_record(connection, words, stored)
+    return insert_record(connection, words, replace(summary, since=min([since, *times]), at=max([at, *times])))
 
 
 def _turn_times(connection: sqlite3.Connection, whose: dict[str, str | None], summary: Summary) -> list[float] | None:

@@ -4,20 +4,21 @@ Ids and existing rows do not change. If another row already has the id, the impo
 one as its origin.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 import dataclasses
 import json
 import sqlite3
 from typing import Any
 
 from . import index
-from .records import KINDS, BadLine, LoadCounts, MemoryFull, MemoryKind, PastSummary, PastTurn
-from .rows import FactStatement, build_row, find_equal_fact, insert_record, mark_fact_replaced
+from .records import KINDS, BadLine, FactStatement, LoadCounts, MemoryFull, MemoryKind, PastSummary, PastTurn
+from .rows import build_row, find_equal_fact, insert_record, mark_fact_replaced
 from .search import build_visibility_condition
 from .words import Words, validate_timestamp
 
 type _MemoryRecord = FactStatement | PastTurn | PastSummary
 
+_BATCH_SIZE = 200
 # The version of each line that does not name one.
 _FORMAT_VERSION = 1
 # The largest integer that every JSON parser reads exactly.
@@ -40,27 +41,27 @@ _SELECT_EQUAL_BY_KIND: dict[MemoryKind, str] = {
 }
 
 
-def export_rows(
-    connection: sqlite3.Connection, kind: MemoryKind, person: str | None, after: int, most: int
-) -> list[tuple[int, str]]:
-    """Return the next rows after an id with their lines: all rows, or those that a person may see."""
-    rows = connection.execute(
-        f"""
-        SELECT :kind AS kind, id, at, {_EXPORTED_COLUMNS_BY_KIND[kind]} FROM {kind}
-        WHERE id > :after AND (:all OR {build_visibility_condition(kind, kind)}) ORDER BY id LIMIT :most
-        """,
-        {"kind": kind, "after": after, "all": person is None, "person": person, "private": True, "most": most},
-    )
-    names = [column[0] for column in rows.description]
-    return [(row[1], _format_line(dict(zip(names, row, strict=True)))) for row in rows]
-
-
-def export_tombstones(connection: sqlite3.Connection) -> list[str]:
-    """Return a line for each memory that must stay forgotten."""
-    return [
-        _format_line({"kind": "forgotten", "of": kind, "id": row, "at": at})
-        for kind, row, at in connection.execute("SELECT kind, id, at FROM tombstone ORDER BY kind, id, at")
-    ]
+def export_lines(database: index.store.Database, person: str | None) -> Iterator[str]:
+    """Yield the lines of the memories that a person may see, or of all, and of those that must stay forgotten."""
+    always = {"all": person is None, "person": person, "private": True, "most": _BATCH_SIZE}
+    for kind in KINDS:
+        rows = [(kind, 0)]
+        while rows:
+            with database.read_transaction() as connection:
+                found = connection.execute(
+                    f"""
+                    SELECT :kind AS kind, id, at, {_EXPORTED_COLUMNS_BY_KIND[kind]} FROM {kind}
+                    WHERE id > :after AND (:all OR {build_visibility_condition(kind, kind)}) ORDER BY id LIMIT :most
+                    """,
+                    {**always, "kind": kind, "after": rows[-1][1]},
+                )
+                names, rows = [column[0] for column in found.description], found.fetchall()
+            yield from (_format_line(dict(zip(names, row, strict=True))) for row in rows)
+    if person is None:
+        with database.read_transaction() as connection:
+            forgotten = connection.execute("SELECT kind, id, at FROM tombstone ORDER BY kind, id, at").fetchall()
+        for kind, row, at in forgotten:
+            yield _format_line({"kind": "forgotten", "of": kind, "id": row, "at": at})
 
 
 def _format_line(fields: dict[str, object]) -> str:
@@ -76,7 +77,7 @@ def load_lines(connection: sqlite3.Connection, words: Words, lines: Iterable[str
     for number, line in enumerate(lines, 1):
         try:
             if line.strip():
-                loader.load_line(_parse_line(line))
+                loader.load_line(json.loads(line))
         except MemoryFull:
             raise
         except (TypeError, ValueError, RecursionError) as error:
@@ -97,7 +98,9 @@ class _LineLoader:
         self.added_count = self.duplicate_count = self.refused_count = 0
 
     def load_line(self, fields: dict[str, Any]) -> None:
-        """Import one line."""
+        """Import one line. Raises `TypeError` or `ValueError` for one that memory cannot have written."""
+        if not isinstance(fields, dict):
+            raise TypeError("A line is an object")
         if (_read_field(fields, "version", int | None) or _FORMAT_VERSION) > _FORMAT_VERSION:
             raise ValueError("The line is of a later version")
         if _read_field(fields, "kind", str) == "forgotten":
@@ -147,27 +150,16 @@ class _LineLoader:
 
     def _find_equal_row(self, kind: MemoryKind, row: int, record: _MemoryRecord, *, is_current: bool) -> int | None:
         """Return the id of an equal row, or None. A row with an unused id is new, unless it repeats a fact."""
-        found = None
+        found: int | None = None
         if self._is_id_used(kind, row):
-            query, values = _SELECT_EQUAL_BY_KIND[kind], {**build_row(record)[1], "id": row}
-            found = self._select_id(f"{query} AND id = :id", values) or self._select_id(query, values)
+            query = f"{_SELECT_EQUAL_BY_KIND[kind]} ORDER BY id != :id"
+            found, *_ = self._connection.execute(query, {**build_row(record)[1], "id": row}).fetchone() or (None,)
         if found is None and isinstance(record, FactStatement) and is_current:
             found = find_equal_fact(self._connection, record)
         return found
 
     def _has_row(self, rows: str, *parameters: object) -> bool:
         return self._connection.execute(f"SELECT 1 FROM {rows}", parameters).fetchone() is not None
-
-    def _select_id(self, query: str, parameters: dict[str, object]) -> int | None:
-        found = self._connection.execute(query, parameters).fetchone()
-        return found[0] if found else None
-
-
-def _parse_line(line: str) -> dict[str, Any]:
-    fields = json.loads(line)
-    if not isinstance(fields, dict):
-        raise TypeError("A line is an object")
-    return fields
 
 
 def _read_field(fields: dict[str, Any], key: str, kind: Any) -> Any:
@@ -188,7 +180,7 @@ def _read_field(fields: dict[str, Any], key: str, kind: Any) -> Any:
 
 
 def _parse_kind(fields: dict[str, Any], key: str) -> MemoryKind:
-    for kind in KINDS:
-        if kind == _read_field(fields, key, str):
-            return kind
-    raise ValueError("There is no such kind")
+    kind: MemoryKind = _read_field(fields, key, str)
+    if kind not in KINDS:
+        raise ValueError("There is no such kind")
+    return kind

@@ -228,23 +228,6 @@ class Words:
                 terms.add(self._stem(word))
         return terms.intersection(wanted)
 
-    def has_distinctive_word(self, text: str, command_words: frozenset[str]) -> bool:
-        """Return whether `search_terms` of a text would have a distinctive word."""
-        stop_words, common = self._function_words.stop_words, self._build_command_terms(command_words)
-        for word, spaced in split_words(text):
-            terms = [self._stem(word)] if spaced else _split_into_pairs(word) or [word]
-            if remove_diacritics(word) in stop_words or word.isdecimal():
-                continue
-            if not common.issuperset(terms) and not stop_words.issuperset(terms):
-                return True
-        return False
-
-    def contains_all_terms(self, text: str, question: SearchTerms) -> bool:
-        """Return whether a text contains all words of a question. False if the question has no words."""
-        terms = self.build_term_set(text)
-        begun = (any(term.startswith(one) for term in terms) for one in question.word_beginnings)
-        return bool(question.words or question.word_beginnings) and terms.issuperset(question.words) and all(begun)
-
     def _choose_function_words(self, spoken_words: set[str]) -> _FunctionWords:
         """Return the small words of the home's languages, or of another language if the question is in that language.
 

@@ -8,23 +8,11 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, tzinfo
 from enum import StrEnum
 from functools import partial
-import math
 import re
 from types import EllipsisType
+from typing import Any
 
-from ..core import (
-    KINDS,
-    Fact,
-    LostRows,
-    Memory,
-    MemoryFull,
-    MemoryListQuery,
-    RecallHit,
-    Words,
-    clean_fact,
-    clean_text,
-    join_lines,
-)
+from ..core import Fact, LostRows, Memory, MemoryFull, RecallHit, Words, clean_fact, clean_text, join_lines
 from .recall import HOME_LABEL, MENTIONED, SUMMARY_LABEL, group_alike
 from .speaker import Speaker, is_about_speaker, load_language
 from .updates import build_search_query, find_update, may_replace, shares_subject
@@ -200,8 +188,8 @@ def _find_similar_facts(
     if query := build_search_query(text, speaker.language, words):
         found = _search_facts(memory, speaker, query, owner)
     else:
-        newest = MemoryListQuery(speaker.person, speaker.is_alone, ("fact",), limit=_MAX_WORDLESS_CANDIDATES)
-        found = [each for each in memory.list_newest(newest) if each.person == owner]
+        found = _recall(memory, speaker, None, kinds=("fact",), limit=_MAX_WORDLESS_CANDIDATES)
+        found = [each for each in found if each.person == owner]
     return [each for each in found if not each.is_suggestion]
 
 
@@ -347,19 +335,7 @@ def recall_lines(
 
     Without a query, they are the newest memories of the time.
     """
-    if query.strip():
-        found = memory.recall(
-            query,
-            person=speaker.person,
-            speaker=speaker.name,
-            limit=_MAX_HITS,
-            since=since,
-            until=until,
-            private=speaker.is_alone,
-        )
-    else:
-        times = -math.inf if since is None else since, math.inf if until is None else until
-        found = memory.list_newest(MemoryListQuery(speaker.person, speaker.is_alone, KINDS, *times, _MAX_HITS))
+    found = _recall(memory, speaker, query.strip() or None, limit=_MAX_HITS, since=since, until=until)
     in_order = [each for group in group_alike(found) for each in sorted(group, key=lambda hit: -hit.time)]
     return tuple(_format_recalled_line(recalled, speaker, zone) for recalled in in_order)
 
@@ -390,15 +366,12 @@ def find_only_fact(memory: Memory, speaker: Speaker) -> int | None:
 
 
 def _search_facts(memory: Memory, speaker: Speaker, query: str, owner: str | EllipsisType | None) -> list[RecallHit]:
-    found = memory.recall(
-        query,
-        person=speaker.person,
-        speaker=speaker.name,
-        kinds=("fact",),
-        limit=_MAX_CANDIDATES,
-        private=speaker.is_alone,
-    )
+    found = _recall(memory, speaker, query, kinds=("fact",), limit=_MAX_CANDIDATES)
     return [fact for fact in found if owner is ... or fact.person == owner]
+
+
+def _recall(memory: Memory, speaker: Speaker, query: str | None, **conditions: Any) -> list[RecallHit]:
+    return memory.recall(query, person=speaker.person, speaker=speaker.name, private=speaker.is_alone, **conditions)
 
 
 def _select_matches(query: str, facts: list[RecallHit], words: Words, least: float) -> list[RecallHit]:
