@@ -25,7 +25,7 @@ from custom_components.windowed_conversation.turn.routing import RoutingMode
 from demo.model_server.threaded import serve_in_thread
 from tests.routing.agents import add_agent
 
-_TURNS = 20
+_TURNS = 50
 _STORE_SECONDS = 5.0
 _CHARS_PER_TOKEN = 4
 # The text of a turn, in tokens, is long enough to fill a window soon.
@@ -63,7 +63,7 @@ async def _measure(hass: HomeAssistant, agent: str, tokens: int) -> dict[str, in
     for name in names:
         state.windows.drop(name)
     # The store keeps exchanges until it has deleted them.
-    state.conversations.save()
+    state.conversations.store.async_save()
     await asyncio.sleep(_STORE_SECONDS)
     return {"one conversation": one, "dropped conversations": _measure_dropped(hass), "tokens in the window": used}
 

@@ -2,8 +2,10 @@
 
 from collections import deque
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 from homeassistant.core import HomeAssistant, callback
 from homeassistant.util.hass_dict import HassKey
@@ -14,19 +16,22 @@ from ..const import DOMAIN
 from ..memory.turn.recall import PromptFacts, RecalledLines
 from ..memory.turn.speaker import Speaker
 from ..record import TurnRecord
+from ..store import do_nothing
 from ..turn.attempts import Attempt
 from ..window import CalibratedCounter, WindowRegistry
 from .config import AgentConfig
 from .conversation_store import ConversationStore
 from .gate import GateState
-from .promises import PromisedAnswers
 from .statistics import AgentStatistics
 from .store import AgentStore, StoredValue, StoreSource, async_get_store, async_start_store
 from .window_notes import NotesByWindow
 
 _ACCOUNT_STATES_KEY: HassKey[dict[str, AccountState]] = HassKey(f"{DOMAIN}_account_states")
 
-_MAX_RECENT_TURNS = 20
+# The turns of one speaker that are kept with their requests, and those of all speakers of an agent.
+MAX_SPEAKER_TURNS = 50
+_MAX_RECENT_TURNS = 300
+_MAX_LOST_ANSWERS = 20
 
 
 @dataclass(slots=True)
@@ -45,6 +50,8 @@ class RecentTurn:
     """A turn in working memory, at any record level."""
 
     record: TurnRecord
+    # The id of the person, or else of the device, so that nobody's many turns take the place of another's.
+    speaker_id: str | None
     speaker: Speaker
     # Returns the record with its requests and their text, which takes milliseconds.
     complete: Callable[[], TurnRecord]
@@ -54,6 +61,52 @@ class RecentTurn:
     attempts: tuple[Attempt, ...] = ()
     # In US dollars. None until it is known.
     cost: str | None = None
+
+    def drop_requests(self) -> None:
+        """Drop everything that was sent to a model and to tools. This takes milliseconds."""
+        record = self.complete()
+        for attempt in record["attempts"]:
+            attempt.pop("sent", None)
+        rest: TurnRecord = {**record, "tool_calls": []}
+        self.complete = partial(copy, rest)
+        self.context, self.attempts = SentContext(), ()
+
+
+@dataclass(slots=True)
+class PromisedAnswers:
+    """The answers that an agent has promised and not delivered yet, which are stored.
+
+    Those that are stored at the start were lost, because Home Assistant was stopped.
+    """
+
+    save_soon: Callable[[], None] = do_nothing
+    # The ids of their conversations, by the ids of the promises.
+    conversations: dict[str, str] = field(default_factory=dict)
+    _lost: list[str] = field(default_factory=list)
+
+    def add(self, promise_id: str, conversation_id: str) -> None:
+        """Add an answer that was promised."""
+        self.conversations[promise_id] = conversation_id
+        self.save_soon()
+
+    def remove(self, promise_id: str) -> None:
+        """Remove an answer that was delivered, or will not be."""
+        self.conversations.pop(promise_id, None)
+        self.save_soon()
+
+    def take_lost(self) -> list[str]:
+        """Return the conversations whose answers were lost, and forget them."""
+        lost, self._lost = self._lost, []
+        return lost
+
+    def as_dict(self) -> dict[str, str]:
+        """Return the promised answers to store."""
+        return dict(self.conversations)
+
+    def restore(self, stored: Any) -> None:
+        """Take the stored answers as lost. Data of another form is ignored."""
+        values = stored.values() if isinstance(stored, dict) else ()
+        self._lost = [each for each in values if isinstance(each, str)][:_MAX_LOST_ANSWERS]
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from ..record import (
 from ..store import WriteJob
 from ..turn.attempts import Attempt, AttemptResult, get_attempt_result
 from ..window import Message, Role
-from .account import RecentTurn, SentContext
+from .account import MAX_SPEAKER_TURNS, RecentTurn, SentContext
 from .agent import Agent
 from .conversation_turn import ConversationTurn
 from .costs import async_price_summary
@@ -104,7 +104,14 @@ def async_record_turn(agent: Agent, turn: ConversationTurn) -> None:
         # the text of the requests is kept instead of the requests, which hold the pictures
         complete, attempts = partial(copy, complete()), ()
     context = turn.live_context.sent if turn.live_context is not None else SentContext()
-    agent.state.recent_turns.append(RecentTurn(record, turn.speaker, complete, context, attempts))
+    store = async_get_store(agent.hass)
+    # a turn that began before the end of a deletion may repeat the deleted text
+    if store is not None and not store.predates_forgetting(record["time"]):
+        speaker_id, turns = turn.speaker.person or turn.speaker.device, agent.state.recent_turns
+        own = [each for each in turns if each.speaker_id == speaker_id]
+        if len(own) >= MAX_SPEAKER_TURNS:
+            turns.remove(own[0])
+        turns.append(RecentTurn(record, speaker_id, turn.speaker, speech, complete, context, attempts))
     _async_store_turn(agent, record, state.attempts, state.started_at, text)
 
 

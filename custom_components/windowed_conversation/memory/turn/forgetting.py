@@ -102,6 +102,23 @@ class ForgottenExchanges:
         is_in_profile = self.erasure.forgotten.facts and (None in people or WindowKey.parse(place[1]).user in people)
         return _keep_only(snapshot, rest, has_profile=not is_in_profile)
 
+    def forgets_turn(
+        self, owner: ExchangeOwner, texts: tuple[str, str], span: tuple[float, float], sources: Collection[str]
+    ) -> bool:
+        """Return whether a turn loses its texts, the sentence and the answer. `span` is its start and end.
+
+        `sources` are the ids of the memories that it was sent.
+        """
+        recalled = tuple(self._texts[source] for source in self._texts.keys() & {*sources})
+        return not self.erasure.keeps_exchange(ExchangeText(*texts, recalled_texts=recalled), *span, owner)
+
+    def may_have_reached(self, person: str | None, conversation: str | None) -> bool:
+        """Return whether the requests of a turn of this person in this conversation may have a forgotten text."""
+        if not self.erasure.people.isdisjoint({person, None}) or conversation in self.erasure.conversations:
+            return True
+        lost = [WindowKey.parse(key).conversation for (_, key), count in self.lost_count_by_window.items() if count]
+        return conversation in lost
+
     def _is_kept(self, place: WindowId, exchange: Exchange) -> bool:
         window = WindowKey.parse(place[1])
         said, *answers = _iter_texts(exchange)
