@@ -65,7 +65,8 @@ from .agent import (
 from .forgetting import async_run_deletion
 from .gate import Gate
 from .live_context import TurnContext, calculate_live_limit
-from .local_intents import REASONS_FOR_DEFAULT_AGENT, LocalAnswerer
+from .local_intents import LocalAnswerer
+from .match_checker import REASONS_FOR_DEFAULT_AGENT
 from .reminders import build_reminder_answerer
 from .store import async_get_store
 

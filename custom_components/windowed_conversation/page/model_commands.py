@@ -27,7 +27,7 @@ import probatio
 from ..agents.actions import access
 from ..agents.actions.memory import open_usable_store
 from ..agents.actions.turns import async_get_permissions
-from ..agents.local_intents import QUESTION_INTENT_PARTS
+from ..agents.match_checker import QUESTION_INTENT_PARTS
 from ..memory.core import Memory
 from ..record import RecordedTurns, TurnListQuery, TurnRecord
 from ..turn.names import clean_name
