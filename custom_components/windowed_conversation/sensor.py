@@ -102,7 +102,7 @@ def _usage_attrs(agent: Agent) -> dict[str, Any]:
             }
             for key, stats in newest
         ],
-        "issues": agent.health_watch.list_issues(),
+        "issues": agent.state.notes_by_window.list_issues(),
     }
 
 

@@ -29,7 +29,7 @@ from .background.search_words import schedule_search_words
 from .background.summaries import Summarizer, SummaryCause, is_summary_due
 from .conversation_turn import ConversationTurn
 from .costs import async_price_turn
-from .issues import async_update_context_issue, async_update_model_issue, async_update_window_issue
+from .issues import Issue, async_update_shortfall_issue, async_update_window_issue
 from .record import async_record_turn
 from .store import async_get_store
 from .turn_log import log_turn
@@ -84,7 +84,7 @@ def count_interrupted_turn(agent: Agent, turn: ConversationTurn) -> None:
 
 def update_health(agent: Agent, turn: ConversationTurn) -> None:
     """Update the findings on the health of the turn's window."""
-    agent.health_watch.on_turn(turn.window, turn.stats_before, turn.stats_after)
+    agent.state.notes_by_window.on_turn(turn.window, turn.stats_before, turn.stats_after)
 
 
 def fire_events(agent: Agent, turn: ConversationTurn) -> None:
@@ -101,11 +101,11 @@ def update_issues(agent: Agent, turn: ConversationTurn) -> None:
         async_update_window_issue(agent.hass, agent.id, name, turn.stats_after)
     if not state.attempts:
         return
-    async_update_model_issue(agent.hass, agent.id, name, shortfall)
+    async_update_shortfall_issue(agent.hass, Issue.MODEL_TOO_SMALL, agent.id, name, shortfall)
     if billed := [each for each in state.billed_requests if each.model.agent_id == agent.id]:
         model, reads = billed[-1].model, billed[-1].model.size.readable_tokens
         little = None if reads is None else find_window_shortfall(model.budget, reads, turn.stats_after.prefix_tokens)
-        async_update_context_issue(agent.hass, agent.id, name, little)
+        async_update_shortfall_issue(agent.hass, Issue.SERVER_CONTEXT_TOO_SMALL, agent.id, name, little)
 
 
 def notify_servers(agent: Agent, turn: ConversationTurn) -> None:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 import time
 
-from homeassistant.components.conversation import ConversationInput, ConversationResult
+from homeassistant.components.conversation import ConversationResult
 from homeassistant.core import HomeAssistant, callback
 from homeassistant.util.hass_dict import HassKey
 
@@ -34,25 +34,23 @@ _SPOKEN_ANSWERS_KEY: HassKey[dict[str, SpokenAnswer]] = HassKey(f"{DOMAIN}_spoke
 
 
 @callback
-def async_record_spoken_answer(hass: HomeAssistant, user_input: ConversationInput, result: ConversationResult) -> None:
-    """Record the answer that the satellite of an input speaks next, if the input is from a satellite."""
-    if user_input.satellite_id is None:
-        return
+def async_record_spoken_answer(hass: HomeAssistant, satellite_id: str, result: ConversationResult) -> None:
+    """Record the answer that a satellite speaks next."""
     text = get_speech(result.response)
     speech_seconds = min(len(text) / _SPEECH_RATE, _MAX_SPEECH_SECONDS)
     answer = SpokenAnswer(
         text[-_MAX_CHARS:], result.continue_conversation, time.monotonic() + speech_seconds + _ECHO_SECONDS
     )
-    hass.data.setdefault(_SPOKEN_ANSWERS_KEY, {})[user_input.satellite_id] = answer
+    hass.data.setdefault(_SPOKEN_ANSWERS_KEY, {})[satellite_id] = answer
 
 
 @callback
-def async_take_echoed_answer(hass: HomeAssistant, satellite_id: str | None, text: str) -> SpokenAnswer | None:
+def async_take_echoed_answer(hass: HomeAssistant, satellite_id: str, text: str) -> SpokenAnswer | None:
     """Return the answer of which an input is the echo, or None.
 
     Only the first input after an answer can be its echo: whoever is not heard and repeats the words is answered.
     """
-    last = hass.data.get(_SPOKEN_ANSWERS_KEY, {}).pop(satellite_id or "", None)
+    last = hass.data.get(_SPOKEN_ANSWERS_KEY, {}).pop(satellite_id, None)
     if last is None or last.echo_ends_at < time.monotonic() or not is_echo(text, last.text):
         return None
     return last

@@ -14,7 +14,8 @@ from ..const import DOMAIN
 from ..store import StoreState, UnavailableReason
 from ..turn.limits import Shortfall
 from ..window import WindowRegistry, WindowStats
-from .health import FULL_WINDOW_PERCENT, HealthWatch
+from .health import FULL_WINDOW_PERCENT
+from .window_notes import NotesByWindow
 
 # The owner of issues about the store, which all agents share.
 _STORE_ISSUE_OWNER = "all"
@@ -61,12 +62,14 @@ _ISSUE_BY_REASON: dict[UnavailableReason, Issue] = {
 @callback
 def async_update_window_issue(hass: HomeAssistant, agent_id: str, agent_name: str, stats: WindowStats) -> None:
     """Raise an issue if the newest exchange alone exceeds the token budget, or clear it."""
-    placeholders = {
-        "agent": agent_name,
-        "needed": format_count(stats.current_tokens, hass.config.language),
-        "window": format_count(stats.max_tokens, hass.config.language),
-    }
-    async_update_issue(hass, Issue.WINDOW_TOO_SMALL, agent_id, placeholders if stats.over_budget else None)
+    placeholders = None
+    if stats.over_budget:
+        placeholders = {
+            "agent": agent_name,
+            "needed": format_count(stats.current_tokens, hass.config.language),
+            "window": format_count(stats.max_tokens, hass.config.language),
+        }
+    async_update_issue(hass, Issue.WINDOW_TOO_SMALL, agent_id, placeholders)
 
 
 @callback
@@ -78,13 +81,23 @@ def async_review_windows(hass: HomeAssistant, agent_id: str, agent_name: str, wi
 
 
 @callback
-def async_update_model_issue(hass: HomeAssistant, agent_id: str, agent_name: str, shortfall: Shortfall | None) -> None:
-    """Raise an issue if requests are too large for the model, or clear it."""
+def async_update_shortfall_issue(
+    hass: HomeAssistant, issue: Issue, agent_id: str, agent_name: str, shortfall: Shortfall | None
+) -> None:
+    """Raise an issue if requests, or a full window, need a larger context than there is, or clear it."""
     placeholders = None
     if shortfall is not None:
-        exposed = (async_should_expose(hass, CONVERSATION_DOMAIN, each) for each in hass.states.async_entity_ids())
-        placeholders = {**_format_shortfall(hass, agent_name, shortfall), "entities": str(sum(exposed))}
-    async_update_issue(hass, Issue.MODEL_TOO_SMALL, agent_id, placeholders)
+        placeholders = {
+            "agent": agent_name,
+            "needed": format_count(shortfall.needed_tokens, hass.config.language),
+            "context": format_count(shortfall.context_tokens, hass.config.language),
+            # a power of two, as is usual for context sizes
+            "suggested": str(1 << (shortfall.needed_tokens - 1).bit_length()),
+        }
+        if issue is Issue.MODEL_TOO_SMALL:
+            exposed = (async_should_expose(hass, CONVERSATION_DOMAIN, each) for each in hass.states.async_entity_ids())
+            placeholders["entities"] = str(sum(exposed))
+    async_update_issue(hass, issue, agent_id, placeholders)
 
 
 @callback
@@ -96,33 +109,12 @@ def async_review_retired_issue(hass: HomeAssistant, agent_id: str, model: str | 
 
 
 @callback
-def async_update_context_issue(
-    hass: HomeAssistant, agent_id: str, agent_name: str, shortfall: Shortfall | None
-) -> None:
-    """Raise an issue if a full window needs a larger context than the server provides, or clear it."""
-    placeholders = None
-    if shortfall is not None:
-        # suggest a power of two, as is usual for context sizes
-        suggested = str(1 << (shortfall.needed_tokens - 1).bit_length())
-        placeholders = {**_format_shortfall(hass, agent_name, shortfall), "suggested": suggested}
-    async_update_issue(hass, Issue.SERVER_CONTEXT_TOO_SMALL, agent_id, placeholders)
-
-
-def _format_shortfall(hass: HomeAssistant, agent_name: str, shortfall: Shortfall) -> dict[str, str]:
-    return {
-        "agent": agent_name,
-        "needed": format_count(shortfall.needed_tokens, hass.config.language),
-        "context": format_count(shortfall.context_tokens, hass.config.language),
-    }
-
-
-@callback
-def async_update_health(hass: HomeAssistant, agent_id: str, agent_name: str, watch: HealthWatch) -> None:
+def async_update_health(hass: HomeAssistant, agent_id: str, agent_name: str, notes: NotesByWindow) -> None:
     """Raise the issue of a window that stays full, or clear it.
 
     A window whose newest exchange alone exceeds the token budget has an issue of its own.
     """
-    placeholders, full = None, watch.find_full_window()
+    placeholders, full = None, notes.find_full_window()
     if full is not None and not full.over_budget:
         placeholders = {
             "agent": agent_name,
@@ -152,12 +144,6 @@ def async_find_issue(hass: HomeAssistant, issue_id: str) -> ir.IssueEntry | None
     """Return an issue that is shown. After a restart, the registry also has issues that were not raised again."""
     issue = ir.async_get(hass).async_get_issue(DOMAIN, issue_id)
     return issue if issue is not None and issue.active else None
-
-
-@callback
-def async_update_server_issue(hass: HomeAssistant, entry_id: str, account: str | None) -> None:
-    """Raise an issue for an account whose server has been away for a long time, or clear it if `account` is None."""
-    async_update_issue(hass, Issue.SERVER_AWAY, entry_id, None if account is None else {"account": account})
 
 
 @callback

@@ -20,18 +20,18 @@ from homeassistant.helpers.event import async_call_later
 from homeassistant.util import dt as dt_util
 from homeassistant.util.hass_dict import HassKey
 
-from ..bridge.account import async_model_profile, async_open_connection, get_vendor, is_local_server
-from ..bridge.calibration import ExactCounter, async_get_exact_counter
+from ..bridge.account import async_model_profile, get_vendor, is_local_server
+from ..bridge.calibration import async_get_exact_counter
 from ..bridge.errors import build_translated_error
 from ..const import DOMAIN, SUBENTRY_AI_TASK
 from ..memory.core import MemoryUnavailable
-from ..providers import ListedModel, ModelProfile, ModelSettings, Provider
+from ..providers import ListedModel, ModelProfile, ModelSettings, Provider, Vendor
 from ..store import delete_file, delete_overdue
 from ..turn.errors import TurnError
 from ..turn.limits import Budget, Pause, RequestLimiter
-from ..turn.model import BilledRequest, Model
+from ..turn.model import Model
 from ..turn.routing import RoutingMode
-from .account import AccountState, async_load_account_state
+from .account import async_load_account_state
 from .agent import AccountConfigEntry, Agent
 from .config import AgentConfig
 from .conversation_turn import async_weigh_request
@@ -40,10 +40,9 @@ from .issues import (
     async_list_issues,
     async_review_retired_issue,
     async_review_windows,
-    async_update_context_issue,
     async_update_health,
+    async_update_issue,
     async_update_leftovers,
-    async_update_model_issue,
 )
 from .server import AccountServer, HeadStart
 from .store import async_close_store, async_get_store, store_path
@@ -63,17 +62,16 @@ async def async_set_up_account(
     configs = _read_configs(entry)
     state = await async_load_account_state(hass, entry.entry_id, configs)
     vendor, pause, limit = get_vendor(entry.data), Pause(), RequestLimiter()
-    agents, head_start = dict[str, Agent](), HeadStart(hass, entry, async_open_connection)
+    agents, head_start = dict[str, Agent](), HeadStart(hass, entry)
     for agent_id, config in configs.items():
-        model = None
+        model, exact = None, await async_get_exact_counter(hass, is_wanted=config.exact_counting)
         if provider is not None:
-            profile = await async_model_profile(hass, vendor, config.family, config.model, state.server.models)
             model = Model(
                 agent_id=agent_id,
                 provider=provider,
                 name=config.model,
                 budget=Budget(config.policy, config.context_tokens, config.settings.max_answer_tokens),
-                profile=_apply_images(profile, config),
+                profile=await _async_find_profile(hass, vendor, config, state.server.models),
                 settings=_add_location(hass, config.settings),
                 pause=pause,
                 request_limiter=limit,
@@ -89,7 +87,7 @@ async def async_set_up_account(
             state.agent_states[agent_id],
             model=model,
             vendor=vendor,
-            learn=partial(_learn_usage, state, await async_get_exact_counter(hass, is_wanted=config.exact_counting)),
+            learn_usage=partial(state.calibrations.learn_usage, exact=exact),
             head_start=head_start,
         )
         _track_issues(agent)
@@ -99,16 +97,19 @@ async def async_set_up_account(
 
     async def set_profiles(listed: Sequence[ListedModel]) -> None:
         for agent in (agents | tasks).values():
-            family, model = agent.config.family, agent.config.model
-            profile = await async_model_profile(hass, vendor, family, model, listed)
-            agent.set_model_profile(_apply_images(profile, agent.config))
+            profile = await _async_find_profile(hass, vendor, agent.config, listed)
+            if agent.model is not None:
+                agent.model = replace(agent.model, profile=profile)
 
     server = AccountServer(hass, entry, provider, state.server, set_profiles) if provider is not None else None
     tasks = {each.subentry_id: agents.pop(each.subentry_id) for each in entry.get_subentries_of_type(SUBENTRY_AI_TASK)}
     return agents, tasks, server
 
 
-def _apply_images(profile: ModelProfile, config: AgentConfig) -> ModelProfile:
+async def _async_find_profile(
+    hass: HomeAssistant, vendor: Vendor | None, config: AgentConfig, listed: Sequence[ListedModel]
+) -> ModelProfile:
+    profile = await async_model_profile(hass, vendor, config.family, config.model, listed)
     return replace(profile, images=profile.images or config.images)
 
 
@@ -131,18 +132,14 @@ def _add_location(hass: HomeAssistant, settings: ModelSettings) -> ModelSettings
     return replace(settings, web_search=search)
 
 
-def _learn_usage(state: AccountState, exact: ExactCounter | None, billed: BilledRequest) -> None:
-    state.calibrations.learn_usage(billed.request, billed.usage, exact)
-
-
 def _track_issues(agent: Agent) -> None:
     """Raise or clear the agent's issues now and, while its account is set up, after each change."""
     hass, agent_id, name = agent.hass, agent.id, agent.config.name
-    update_health = partial(async_update_health, hass, agent_id, name, agent.health_watch)
+    update_health = partial(async_update_health, hass, agent_id, name, agent.state.notes_by_window)
     agent.entry.async_on_unload(agent.add_listener(update_health))
     async_review_windows(hass, agent_id, name, agent.windows)
     if agent.model is None or agent.model.size.readable_tokens is None:
-        async_update_context_issue(hass, agent_id, name, None)
+        async_update_issue(hass, Issue.SERVER_CONTEXT_TOO_SMALL, agent_id, None)
     is_model_used = agent.model is not None and agent.config.routing is not RoutingMode.LOCAL_ONLY
     async_review_retired_issue(hass, agent_id, agent.config.model if is_model_used else None)
     if Issue.MODEL_TOO_SMALL in async_list_issues(hass, agent_id):
@@ -154,7 +151,7 @@ async def _async_review_model_issue(agent: Agent) -> None:
     with suppress(TurnError):
         weight = await async_weigh_request(agent, context)
         if weight is None or weight.model is None or weight.total + weight.answer <= weight.model:
-            async_update_model_issue(agent.hass, agent.id, agent.config.name, None)
+            async_update_issue(agent.hass, Issue.MODEL_TOO_SMALL, agent.id, None)
 
 
 @callback

@@ -34,6 +34,7 @@ _NO_ANSWER_ATTRIBUTES: Mapping[str, Any] = {
     "recalled_tokens": None,
     "recall_ms": None,
     "turn_id": None,
+    "entities": [],
 }
 
 
@@ -73,15 +74,6 @@ class Costs:
     def total(self) -> Decimal | None:
         """The total cost, or None if no cost is known."""
         return None if self.without_price and not self.known_total else self.known_total
-
-    def add(self, cost: Decimal | None, *, of_turn: bool) -> None:
-        """Add the cost of a turn or a summary, or None for an unknown cost."""
-        if of_turn:
-            self.last_turn = cost
-        if cost is None:
-            self.without_price += 1
-        else:
-            self.known_total = min(self.known_total + cost, Decimal(_MAX_TOTAL))
 
 
 class StoredStatistics(NamedTuple):
@@ -149,7 +141,12 @@ class AgentStatistics:
 
     def on_cost(self, cost: Decimal | None, *, of_turn: bool) -> None:
         """Add the cost of a turn or a summary, or None for an unknown cost."""
-        self.costs.add(cost, of_turn=of_turn)
+        if of_turn:
+            self.costs.last_turn = cost
+        if cost is None:
+            self.costs.without_price += 1
+        else:
+            self.costs.known_total = min(self.costs.known_total + cost, Decimal(_MAX_TOTAL))
         self.save_soon()
         self._notify_listeners()
 
@@ -163,11 +160,11 @@ class AgentStatistics:
         values = stored if isinstance(stored, dict) else {}
         earlier = Totals(**{name: _parse_total(values, name) for name in _TOTAL_NAMES})
         costs = Costs(known_total=_parse_cost(values), without_price=_parse_total(values, _UNPRICED))
+        self.on_disk = StoredStatistics(earlier, costs)
         for name in _TOTAL_NAMES:
             setattr(self.totals, name, getattr(self.totals, name) + getattr(earlier, name))
         self.costs.known_total = min(self.costs.known_total + costs.known_total, Decimal(_MAX_TOTAL))
         self.costs.without_price += costs.without_price
-        self.on_disk = StoredStatistics(earlier, costs)
         self._notify_listeners()
 
     def on_written(self, stored: Mapping[str, Any]) -> None:

@@ -313,21 +313,16 @@ class SupportsCompaction(Protocol):
         """
         return None
 
+    async def count_tokens(self, request: Request) -> int | None:
+        """Return the input tokens of a request as the server counts them, or None if it cannot.
 
-@runtime_checkable
-class SupportsUnstreamedAnswers(Protocol):
-    """A provider that can also request an unstreamed answer, through its vendor's SDK. Used to test a model."""
-
-    def send_unstreamed(self, request: Request) -> AsyncGenerator[Event]:
-        """Send the request and yield the events of its complete answer, like `Provider.stream`."""
-
-
-@runtime_checkable
-class SupportsContextSize(Protocol):
-    """A provider whose server may report the context size of a loaded model, and whether a model reads pictures."""
+        Raises `ProviderError`.
+        """
+        return None
 
     async def fetch_reads_images(self, model: str) -> bool | None:
-        """Return whether the model reads pictures, or None if the server does not say, as after an error."""
+        """Return whether the model reads pictures, or None if the server does not say or cannot be asked."""
+        return None
 
     async def fetch_context_tokens(self, model: str, server: str) -> int | None:
         """Return the context size of the loaded model in tokens, or None if the server does not say.
