@@ -30,10 +30,8 @@ from homeassistant.util import yaml as yaml_util
 
 from benchmarks.home_day import SimulatedDay
 from benchmarks.in_process import run_home_assistant
-from custom_components.windowed_conversation.home.bridge.overview import (
-    HomeOverview,
-    build_overview,
-)
+from custom_components.windowed_conversation.home.bridge.overview import build_overview
+from custom_components.windowed_conversation.home.bridge.states import HomeStates
 from custom_components.windowed_conversation.window import EstimatedCounter
 from tests.exact_tokens import exact_count
 
@@ -69,30 +67,31 @@ async def _measure_overview(size: int) -> Measurement:
         for component in ("homeassistant", "conversation", "intent"):
             assert await async_setup_component(hass, component, {})
         entity_ids = _furnish(hass, SimulatedDay(size, "short", 1))
-        overview = HomeOverview(hass)
-        overview.async_start()
-        prompt = await _async_get_prompt(hass)
-        shortened = overview.shorten_prompt(prompt, None, "")
+        states = HomeStates(hass)
+        states.async_start()
+        shorten = partial(states.overview.shorten_prompt, limit=None)
+        api = await _async_get_api(hass)
+        shortened = shorten(api)
         entities = home_llm.async_get_exposed_entities(hass, _ASSISTANT, include_state=False)
         changed_ms = []
         for _ in range(_ROUNDS):
             _rename_entity(hass, next(entity_ids))
             await hass.async_block_till_done()
-            prompt = await _async_get_prompt(hass)
-            changed_ms.append(_measure_ms(partial(overview.shorten_prompt, prompt, None, ""), rounds=1))
+            api = await _async_get_api(hass)
+            changed_ms.append(_measure_ms(partial(shorten, api), rounds=1))
         return Measurement(
-            exact_count(prompt),
+            exact_count(api.api_prompt),
             exact_count(shortened),
             _measure_ms(lambda: yaml_util.dump(_list_core_entities(hass))),
             _measure_ms(lambda: build_overview(hass, entities).build_text(None, "", EstimatedCounter().count)),
             median(changed_ms),
-            _measure_ms(partial(overview.shorten_prompt, prompt, None, "")),
+            _measure_ms(partial(shorten, api)),
         )
 
 
-async def _async_get_prompt(hass: HomeAssistant) -> str:
+async def _async_get_api(hass: HomeAssistant) -> llm.APIInstance:
     context = llm.LLMContext("bench", Context(), "en", _ASSISTANT, None)
-    return (await llm.async_get_api(hass, "assist", context)).api_prompt
+    return await llm.async_get_api(hass, "assist", context)
 
 
 def _list_core_entities(hass: HomeAssistant) -> list[dict[str, str]]:

@@ -20,6 +20,7 @@ from custom_components.windowed_conversation.const import (
 )
 from custom_components.windowed_conversation.home.bridge import overview
 from custom_components.windowed_conversation.home.bridge.overview import async_acquire_overview, async_shorten_prompt
+from custom_components.windowed_conversation.home.bridge.states import async_get_home_states
 from custom_components.windowed_conversation.home.core.home import STATES_HINT
 from demo.model_server import ModelServer, words
 from demo.model_server.home_overview import OverviewEntity, parse_overview
@@ -70,6 +71,13 @@ def count_core_lists(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
 
     monkeypatch.setattr(overview, "dump_core_list", counted)
     return lambda: len(calls)
+
+
+def shorten(home: HomeAssistant, api: llm.APIInstance) -> str:
+    """Return the prompt of the tools with the overview."""
+    states = async_get_home_states(home)
+    assert states is not None
+    return states.overview.shorten_prompt(api, None)
 
 
 async def get_api(home: HomeAssistant) -> llm.APIInstance:

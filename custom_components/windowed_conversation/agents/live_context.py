@@ -104,13 +104,15 @@ class TurnContext:
     @property
     def metrics(self) -> Mapping[str, Any]:
         """The sizes of the added parts, for the trace and the last turn's attributes."""
-        sizes = NO_METRICS
-        if self._memory_store is not None:
-            sizes = {"recalled_tokens": self.sent.recalled.tokens, "recall_ms": round(1000 * self._search_seconds, 1)}
-        if self._home_states is None:
-            return sizes
-        states = self._states_text or NO_STATES_TEXT
-        return {**sizes, "states_listed": len(states.state_by_key), "states_tokens": states.tokens}
+        has_memory, sizes = self._memory_store is not None, dict[str, Any]()
+        if self._home_states is not None:
+            states = self._states_text or NO_STATES_TEXT
+            sizes = {"states_listed": len(states.state_by_key), "states_tokens": states.tokens}
+        return {
+            "recalled_tokens": self.sent.recalled.tokens if has_memory else None,
+            "recall_ms": round(1000 * self._search_seconds, 1) if has_memory else None,
+            **sizes,
+        }
 
     def start_search(self) -> None:
         """Begin to search memory, while the rest of the question is built."""

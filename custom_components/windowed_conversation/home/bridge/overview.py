@@ -3,7 +3,7 @@
 The list is replaced only if the prompt contains all of it: a copy is made with Home Assistant's own functions.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
 import logging
@@ -26,7 +26,6 @@ from homeassistant.util.hass_dict import HassKey
 from ...const import DOMAIN
 from ...window import EstimatedCounter
 from ..core.overview import Overview, Place
-from .tools import GetStatesTool
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -43,7 +42,7 @@ _CORE_LINE_STARTS = ("- ", "  ")
 # Home Assistant joins the names of an entity with this, which they may contain themselves.
 _CORE_SEPARATOR = ", "
 # Tools that find the entities whose names do not fit, the preferred one first.
-_LOOKUP_TOOL_NAMES = (GetStatesTool.name.rpartition("__")[2], "GetLiveContext")
+_LOOKUP_TOOL_NAMES = ("get_states", "GetLiveContext")
 # The most texts that are cached, one for each size of a model.
 _MAX_CACHED_TEXTS = 16
 
@@ -156,40 +155,18 @@ def _dump_entity(*items: tuple[str, str]) -> str:
 
 def build_overview(hass: HomeAssistant, entities: _ExposedEntities) -> Overview:
     """Return the overview of these entities, which are as Home Assistant lists them. Raises any error."""
-    overview, registry, find_place = Overview(), er.async_get(hass), _create_place_finder(hass)
-    listed: tuple[str, ...]
+    overview, registry, floors = Overview(), er.async_get(hass), fr.async_get(hass)
+    place_by_area_id: dict[str | None, Place] = {}
+    for area in ar.async_get(hass).async_list_areas():
+        floor = floors.async_get_floor(area.floor_id) if area.floor_id else None
+        place_by_area_id[area.id] = Place((area.name, *sorted(area.aliases)), floor.name if floor else "")
     for entity_id, entity in entities.items():
-        names: str = entity["names"]
-        if _CORE_SEPARATOR not in names or (entry := registry.async_get(entity_id)) is None:
-            listed = (names,)
-        else:
-            listed = tuple(er.async_get_entity_aliases(hass, entry))
-        overview.add_entity(find_place(entity_id, entity.get("areas", "")), entity["domain"], listed)
+        entry, names = registry.async_get(entity_id), [entity["names"]]
+        if entry is not None and _CORE_SEPARATOR in entity["names"]:
+            names = er.async_get_entity_aliases(hass, entry)
+        area_id = er.async_get_effective_area_id(hass, entry) if entry is not None and "areas" in entity else None
+        overview.add_entity(place_by_area_id.get(area_id, _NOWHERE), entity["domain"], names)
     return overview
-
-
-def _create_place_finder(hass: HomeAssistant) -> Callable[[str, str], Place]:
-    """Return a function that finds the place of an entity, from Home Assistant's text for its area if that is clear."""
-    floors, registry, areas = fr.async_get(hass), er.async_get(hass), ar.async_get(hass).async_list_areas()
-    place_by_id = {area.id: _build_place(floors, area) for area in areas}
-    id_by_text = {_CORE_SEPARATOR.join(place.names): area_id for area_id, place in place_by_id.items()}
-    is_clear = len(id_by_text) == len(place_by_id)
-
-    def find_place(entity_id: str, text: str) -> Place:
-        if not text:
-            return _NOWHERE
-        if is_clear:
-            return place_by_id[id_by_text[text]]
-        entry = registry.async_get(entity_id)
-        area_id = er.async_get_effective_area_id(hass, entry) if entry else None
-        return place_by_id[area_id] if area_id else _NOWHERE
-
-    return find_place
-
-
-def _build_place(floors: fr.FloorRegistry, area: ar.AreaEntry) -> Place:
-    floor = floors.async_get_floor(area.floor_id) if area.floor_id else None
-    return Place((area.name, *sorted(area.aliases)), floor.name if floor else "")
 
 
 @callback

@@ -10,7 +10,12 @@ from homeassistant.components import conversation
 from homeassistant.components.homeassistant.exposed_entities import async_listen_entity_updates, async_should_expose
 from homeassistant.const import EVENT_CORE_CONFIG_UPDATE, EVENT_STATE_CHANGED
 from homeassistant.core import CALLBACK_TYPE, Event, EventStateChangedData, HomeAssistant, State, callback
-from homeassistant.helpers import area_registry as ar, device_registry as dr, entity_registry as er
+from homeassistant.helpers import (
+    area_registry as ar,
+    device_registry as dr,
+    entity_registry as er,
+    floor_registry as fr,
+)
 from homeassistant.helpers.event import async_call_later
 from homeassistant.helpers.translation import async_get_translations
 from homeassistant.util.hass_dict import HassKey
@@ -20,6 +25,7 @@ from ...const import DOMAIN
 from ...turn.names import area_name, format_name
 from ..core.home import Home, KindNames
 from ..core.state_text import EntityState, classify_state, entity_kind, state_text
+from .overview import HomeOverview
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -50,6 +56,14 @@ _MAX_NAME_LANGUAGES = 6
 # The delay in seconds after which changes of the registries are applied, even if no turn has needed them before.
 _MAX_REFRESH_DELAY_SECONDS = 1.0
 
+_OUTDATING_EVENTS = (
+    ar.EVENT_AREA_REGISTRY_UPDATED,
+    dr.EVENT_DEVICE_REGISTRY_UPDATED,
+    er.EVENT_ENTITY_REGISTRY_UPDATED,
+    fr.EVENT_FLOOR_REGISTRY_UPDATED,
+    EVENT_CORE_CONFIG_UPDATE,
+)
+
 _format_name_cached = lru_cache(maxsize=4096)(format_name)
 
 _HOME_STATES_KEY: HassKey[HomeStates] = HassKey(f"{DOMAIN}_home")
@@ -60,6 +74,7 @@ class HomeStates:
 
     def __init__(self, hass: HomeAssistant) -> None:
         self._hass = hass
+        self.overview = HomeOverview(hass)
         self._home = Home()
         # The names and the area of each exposed entity, by entity id. The model sees the first name.
         self._exposed_names_and_areas: dict[str, tuple[tuple[str, ...], str]] = {}
@@ -75,14 +90,11 @@ class HomeStates:
     @callback
     def async_start(self) -> None:
         """Start to listen for changes of states, registries and exposed entities."""
-        bus, hass = self._hass.bus, self._hass
+        listen = self._hass.bus.async_listen
         self._unsubscribe_callbacks = (
-            bus.async_listen(EVENT_STATE_CHANGED, self._on_state_changed),
-            bus.async_listen(er.EVENT_ENTITY_REGISTRY_UPDATED, self._mark_all_outdated),
-            bus.async_listen(dr.EVENT_DEVICE_REGISTRY_UPDATED, self._mark_all_outdated),
-            bus.async_listen(ar.EVENT_AREA_REGISTRY_UPDATED, self._mark_all_outdated),
-            bus.async_listen(EVENT_CORE_CONFIG_UPDATE, self._mark_all_outdated),
-            async_listen_entity_updates(hass, conversation.DOMAIN, self._mark_all_outdated),
+            listen(EVENT_STATE_CHANGED, self._on_state_changed),
+            *[listen(event, self._mark_all_outdated) for event in _OUTDATING_EVENTS],
+            async_listen_entity_updates(self._hass, conversation.DOMAIN, self._mark_all_outdated),
         )
         self._mark_all_outdated()
         self._schedule_name_loading("en")

@@ -54,9 +54,6 @@ class GetStatesTool(_HomeTool):
         {probatio.Optional("areas"): [str], probatio.Optional("domains"): [str], probatio.Optional("names"): [str]}
     )
 
-    def __init__(self, count: Callable[[str], int]) -> None:
-        self._count_tokens = count
-
     @override
     async def async_call(
         self, hass: HomeAssistant, tool_input: llm.ToolInput, llm_context: llm.LLMContext

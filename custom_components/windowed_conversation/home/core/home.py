@@ -126,11 +126,11 @@ class SearchResult:
 
 def search_entities(
     entities: EntitiesByKey, areas: Iterable[str] = (), domains: Iterable[str] = (), names: Iterable[str] = ()
-) -> SearchResult:
-    """Return the entities in these areas, of these domains, and with these names; an empty filter matches all.
+) -> tuple[EntitiesByKey, list[str]]:
+    """Return the entities in these areas, of these domains, and with these names, and the names that match none.
 
-    A name matches the entities that have it as their name, alias or key, or if there are none, those whose name
-    contains it. Letter case is ignored.
+    An empty filter matches all. A name matches the entities that have it as their name, alias or key, or if there are
+    none, those whose name contains it. Letter case is ignored.
     """
     if wanted := {area_name(area).casefold() for area in areas}:
         entities = {key: each for key, each in entities.items() if each.area and each.area.casefold() in wanted}
@@ -138,13 +138,13 @@ def search_entities(
         entities = {key: each for key, each in entities.items() if key.partition(".")[0] in wanted}
     called = {format_name(name): name for name in names}
     if not called:
-        return SearchResult(entities)
+        return entities, []
     folded = {key: (each.name.casefold(), [*map(fold_name, each.names)]) for key, each in entities.items()}
     keys = {
         name: _keys_named(folded, name.casefold(), fold_name(given)) if name else [] for name, given in called.items()
     }
     found = {key: entities[key] for matches in keys.values() for key in matches}
-    return SearchResult(found, tuple(name for name, matches in keys.items() if not matches))
+    return found, [name for name, matches in keys.items() if not matches]
 
 
 def _keys_named(folded: Mapping[str, tuple[str, list[str]]], name: str, as_given: str) -> list[str]:
@@ -178,13 +178,13 @@ class Home:
 
     entities: dict[str, EntityState] = field(default_factory=dict)
     names_by_area: Mapping[str, Iterable[str]] = field(default_factory=dict)
-    kind_names: KindNames | None = None
+    # Empty until the names are loaded.
+    kind_names: KindNames = field(default_factory=lambda: KindNames((), ()))
 
     def get_name_words(self) -> frozenset[str]:
         """Return the words of the names of areas and kinds, casefolded."""
         names = [name for names in self.names_by_area.values() for name in names]
-        words = clean_text(" ".join(names)).split()
-        return self.kind_names.words.union(words) if self.kind_names else frozenset(words)
+        return self.kind_names.words.union(clean_text(" ".join(names)).split())
 
     def find_mentions(self, sentence: str) -> SentenceMentions:
         """Return the entities, areas and kinds that a sentence names.
@@ -205,9 +205,7 @@ class Home:
         found: set[str] = set()
         for keys in by_name.values():
             found.update([key for key in keys if self.entities[key].area in areas] or keys)
-        return SentenceMentions(
-            tuple(sorted(found)), areas, self.kind_names.find_kinds(sentence) if self.kind_names else frozenset()
-        )
+        return SentenceMentions(tuple(sorted(found)), areas, self.kind_names.find_kinds(sentence))
 
     def may_claim_change(self, sentence: str, answer: str) -> bool:
         """Return whether an answer may claim a change of an entity that a sentence names by its name, kind or area.

@@ -1,6 +1,6 @@
 """Entities as text: a state in a few words, and a history on one line. None of the text counts as instructions."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -261,8 +261,8 @@ class Period:
     end: datetime
 
 
-def period_of(start: str, end: str, now: datetime) -> Period | SpanProblem:
-    """Return the span between two times, or the reason why it is invalid.
+def period_of(start: str, end: str, now: datetime) -> Period | None:
+    """Return the span between two times, or None if one of them is not a time, or if they are in the wrong order.
 
     Times without an offset are local. An empty `start` means one day before the end, an empty `end` means now. The span
     ends now at the latest, and begins 31 days before its end at the earliest.
@@ -272,8 +272,8 @@ def period_of(start: str, end: str, now: datetime) -> Period | SpanProblem:
         since = _parse_time(start, now) if start.strip() else until - _DEFAULT_SPAN
         since = max(since, until - _MAX_SPAN)
     except ValueError, OverflowError:
-        return SpanProblem.NO_TIME
-    return Period(since, until) if since < until else SpanProblem.BACKWARDS
+        return None
+    return Period(since, until) if since < until else None
 
 
 def _parse_time(text: str, now: datetime) -> datetime:
@@ -291,13 +291,10 @@ def history_text(entity: EntityState, states: Iterable[Change], until: datetime)
     listed = changes[-MAX_CHANGES:]
     name = f"{entity.area}: {entity.name}" if entity.area else entity.name
     earlier = f" | {len(changes) - len(listed)} earlier changes" if len(changes) > len(listed) else ""
-    return f"{name}: {', '.join(_iter_change_texts(listed))} | until {until:%Y-%m-%d %H:%M}{earlier}"
-
-
-def _iter_change_texts(changes: Sequence[Change]) -> Iterator[str]:
-    """Yield the text of each change, with the date if it differs from that of the previous change."""
-    day = ""
-    for at, state in changes:
+    texts, day = list[str](), ""
+    for at, state in listed:
+        # the date stands where it changes
         date = f"{at:%Y-%m-%d} "
-        yield f"{'' if date == day else date}{at:%H:%M}={state}"
+        texts.append(f"{'' if date == day else date}{at:%H:%M}={state}")
         day = date
+    return f"{name}: {', '.join(texts)} | until {until:%Y-%m-%d %H:%M}{earlier}"
