@@ -12,7 +12,6 @@ from pytest_homeassistant_custom_component.common import MockConfigEntry
 from custom_components.windowed_conversation.agents.account import async_load_account_state
 from custom_components.windowed_conversation.bridge.calibration import ExactCounter, ModelCalibrations
 from custom_components.windowed_conversation.providers.events import Request, ToolSchema, Usage
-from custom_components.windowed_conversation.turn.model import BilledRequest
 from custom_components.windowed_conversation.window import Attachment, Message
 from custom_components.windowed_conversation.window.tokens import Calibration, estimate_request, format_tool_definition
 from demo.model_server import ModelServer
@@ -62,8 +61,7 @@ async def test_estimate_is_within_three_percent_of_what_is_billed_after_five_tur
     errors = []
     learn = calibrations.learn_usage
 
-    def checked(billed: BilledRequest) -> None:
-        request, usage = billed.request, billed.usage
+    def checked(request: Request, usage: Usage) -> None:
         schemas = [format_tool_definition(tool.name, tool.description, tool.parameters) for tool in request.tools]
         calibration = calibrations.get_counter("new agent", "scripted").calibrator.calibration
         estimate = calibration.predict_tokens(estimate_request(request.messages, schemas))

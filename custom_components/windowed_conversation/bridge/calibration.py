@@ -1,11 +1,10 @@
 """Token counting for an account's models: exact counters, and learned calibration factors and context sizes."""
 
+from base64 import b64decode
 from collections.abc import Callable, Collection
 from functools import cache
-from hashlib import sha1, sha256
-from importlib import import_module
+from hashlib import sha256
 import logging
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,19 +22,21 @@ if TYPE_CHECKING:
 _LOGGER = logging.getLogger(__name__)
 
 _VOCABULARY_FOLDER = Path(__file__).parent.parent / "vocabularies"
-_CACHE_VARIABLE = "TIKTOKEN_CACHE_DIR"
+_VOCABULARY_FILE = "fb374d419588a4632f3f557e76b4b70aebbca790"
 _ENCODING = "o200k_base"
-_VOCABULARY_URL = "https://openaipublic.blob.core.windows.net/encodings/o200k_base.tiktoken"
-# The hash with which OpenAI publishes the vocabulary, from tiktoken_ext/openai_public.py.
+# The hash of the vocabulary and the pattern that splits texts, as OpenAI publishes them: tiktoken_ext/openai_public.py
 _VOCABULARY_SHA256 = "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d"
+_CONTRACTION = "(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+_PATTERN = "|".join(
+    (
+        r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+" + _CONTRACTION,
+        r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*" + _CONTRACTION,
+        r"\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+    )
+)
 
 # The most stored calibrations of an account. A model that was counted with two counters has two.
 _MAX_MODELS = 100
-
-# Keys of the stored dictionary: factors for the estimate, factors for exact counts, and context sizes.
-_KEY_MODELS = "models"
-_KEY_EXACT_COUNTS = "exact"
-_KEY_CONTEXT_SIZES = "limits"
 
 
 class ExactCounter:
@@ -65,31 +66,20 @@ def load_exact_counter() -> ExactCounter | None:
     A counter takes 75 MB of memory, so it is loaded once and never freed. tiktoken would download a damaged vocabulary.
     """
     try:
-        import tiktoken  # noqa: PLC0415 - few agents count exactly
-
-        openai_public = import_module("tiktoken_ext.openai_public")
+        from tiktoken import Encoding  # noqa: PLC0415 - few agents count exactly
     except ImportError as err:
         _log_unusable_counter("package tiktoken", type(err).__name__)
         return None
-    vocabulary = _VOCABULARY_FOLDER / sha1(_VOCABULARY_URL.encode(), usedforsecurity=False).hexdigest()
     try:
-        is_intact = sha256(vocabulary.read_bytes()).hexdigest() == _VOCABULARY_SHA256
+        vocabulary = (_VOCABULARY_FOLDER / _VOCABULARY_FILE).read_bytes()
     except OSError as err:
         _log_unusable_counter(f"vocabulary {_ENCODING}", type(err).__name__)
         return None
-    # tiktoken downloads a vocabulary that its cache does not have, under another address or with another hash
-    if not is_intact or not {_VOCABULARY_URL, _VOCABULARY_SHA256} <= {*openai_public.o200k_base.__code__.co_consts}:
+    if sha256(vocabulary).hexdigest() != _VOCABULARY_SHA256:
         _log_unusable_counter(f"vocabulary {_ENCODING}", "its hash is wrong")
         return None
-    before = os.environ.get(_CACHE_VARIABLE)
-    os.environ[_CACHE_VARIABLE] = str(_VOCABULARY_FOLDER)
-    try:
-        return ExactCounter(tiktoken.get_encoding(_ENCODING))
-    finally:
-        if before is None:
-            del os.environ[_CACHE_VARIABLE]
-        else:
-            os.environ[_CACHE_VARIABLE] = before
+    ranks = {b64decode(token): int(rank) for token, rank in map(bytes.split, vocabulary.splitlines())}
+    return ExactCounter(Encoding(_ENCODING, pat_str=_PATTERN, mergeable_ranks=ranks, special_tokens={}))
 
 
 def _log_unusable_counter(what: str, why: str) -> None:
@@ -118,13 +108,18 @@ class ModelCalibrations:
         if stored is None:
             return
         try:
-            calibrators, sizes = _parse_calibrators(stored), self._restore_size_trackers(stored.get(_KEY_CONTEXT_SIZES))
+            calibrators = {
+                (str(model), is_exact): Calibrator(Calibration.from_dict(factors))
+                for is_exact, key in ((False, "models"), (True, "exact"))
+                for model, factors in stored[key].items()
+            }
+            trackers = self._restore_size_trackers(stored["limits"])
         except (AttributeError, LookupError, TypeError, ValueError) as err:
             kind = type(err).__name__
             _LOGGER.warning("What was learned of the models' tokens cannot be read and is ignored: %s", kind)
             return
         # Calibrations that are already in use take precedence over stored ones.
-        self._calibrators, self._size_trackers = calibrators | self._calibrators, sizes | self._size_trackers
+        self._calibrators, self._size_trackers = calibrators | self._calibrators, trackers | self._size_trackers
 
     @callback
     def get_counter(self, agent_id: str, model: str, exact: ExactCounter | None = None) -> CalibratedCounter:
@@ -171,11 +166,10 @@ class ModelCalibrations:
             if models is None or model in models:
                 size.reset()
 
-    def _restore_size_trackers(self, stored: object) -> dict[str, ContextSizeTracker]:
-        trackers = dict[str, ContextSizeTracker]()
-        for model, size in stored.items() if isinstance(stored, dict) else ():
-            trackers[str(model)] = tracker = ContextSizeTracker(self._on_size_changed)
-            tracker.restore(size)
+    def _restore_size_trackers(self, stored: dict[str, Any]) -> dict[str, ContextSizeTracker]:
+        trackers = {str(model): ContextSizeTracker(self._on_size_changed) for model in stored}
+        for model, tracker in trackers.items():
+            tracker.restore(stored[model])
         return trackers
 
     def _on_size_changed(self) -> None:
@@ -189,13 +183,4 @@ class ModelCalibrations:
             models[is_exact][model] = learned[model, is_exact].as_dict()
         sizes = {model: stored for model, size in self._size_trackers.items() if (stored := size.as_dict())}
         limits = {model: sizes[model] for model in list(sizes)[-_MAX_MODELS:]}
-        return {_KEY_MODELS: models[False], _KEY_EXACT_COUNTS: models[True], _KEY_CONTEXT_SIZES: limits}
-
-
-def _parse_calibrators(stored: dict[str, Any]) -> dict[_CalibrationKey, Calibrator]:
-    """Return the stored calibrators. Raises an error if `stored` is malformed."""
-    return {
-        (str(model), key == _KEY_EXACT_COUNTS): Calibrator(Calibration.from_dict(factors))
-        for key in (_KEY_MODELS, _KEY_EXACT_COUNTS)
-        for model, factors in stored[key].items()
-    }
+        return {"models": models[False], "exact": models[True], "limits": limits}
