@@ -14,7 +14,11 @@ import pytest
 from custom_components.windowed_conversation.agents.statistics import LAST_ROUTE_STATES
 from custom_components.windowed_conversation.bridge import turn_report
 from custom_components.windowed_conversation.const import CONF_PROVIDER, PROVIDER_OPENAI, SUBENTRY_CONVERSATION
-from custom_components.windowed_conversation.flows.agent import build_common_fields, build_permission_fields
+from custom_components.windowed_conversation.flows.agent import (
+    build_advanced_fields,
+    build_memory_field,
+    build_permission_fields,
+)
 from custom_components.windowed_conversation.flows.fields import NumberFieldSelector
 from custom_components.windowed_conversation.flows.options import build_option_sections
 from custom_components.windowed_conversation.sensor import COST_SENSORS, MEMORY_SENSORS, SENSORS
@@ -78,7 +82,7 @@ def in_code(text: str) -> str:
 
 ACCOUNT_FORM = {marker: field for fields in build_option_sections({}).values() for marker, field in fields.items()}
 OPENAI = {CONF_PROVIDER: PROVIDER_OPENAI}
-AGENT_FORM = build_permission_fields(OPENAI) | build_common_fields(OPENAI, {})
+AGENT_FORM = build_permission_fields(OPENAI) | build_memory_field(OPENAI) | build_advanced_fields(OPENAI, {})
 # The label of each option and the table cell with its default, for the options of the account and of an agent.
 ACCOUNT_CELLS = {row[0]: row[1] for row in table(DOCS / "options.md", "Account options")}
 AGENT_CELLS = {row[0]: row[1] for heading in AGENT_HEADINGS for row in table(DOCS / "options.md", heading)}

@@ -8,7 +8,11 @@ from homeassistant.data_entry_flow import section as form_section
 import pytest
 
 from custom_components.windowed_conversation.const import CONF_PROVIDER, PROVIDER_OPENAI, SUBENTRY_CONVERSATION
-from custom_components.windowed_conversation.flows.agent import build_common_fields, build_permission_fields
+from custom_components.windowed_conversation.flows.agent import (
+    build_advanced_fields,
+    build_memory_field,
+    build_permission_fields,
+)
 from custom_components.windowed_conversation.flows.options import build_option_sections
 
 from .documents import DOCS, headed_paragraphs, prose
@@ -71,7 +75,8 @@ def read_default(marker: Any) -> Any:
 AGENT_STEP = FORMS["Conversation agent"]
 ACCOUNT_STEP = FORMS["Account options"]
 OPENAI = {CONF_PROVIDER: PROVIDER_OPENAI}
-SWITCHES = read_switches(build_permission_fields(OPENAI) | build_common_fields(OPENAI, {}), AGENT_STEP)
+SWITCHES = read_switches(build_permission_fields(OPENAI) | build_memory_field(OPENAI), AGENT_STEP)
+SWITCHES |= read_switches(build_advanced_fields(OPENAI, {}), AGENT_STEP["sections"]["advanced"])
 for name, fields in build_option_sections({}).items():
     SWITCHES |= read_switches(fields, ACCOUNT_STEP["sections"][name])
 # the switch of the form that adds an account

@@ -170,7 +170,9 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=const.DOMAIN):
         )
 
     async def _async_accept_account(self, tried: VerifiedAccount) -> ConfigFlowResult:
-        if self.source != SOURCE_REAUTH and self._is_already_configured(tried.data):
+        own_id = self.context.get("entry_id")
+        others = [each for each in self._async_current_entries(include_ignore=False) if each.entry_id != own_id]
+        if self.source != SOURCE_REAUTH and any(dict(entry.data) == tried.data for entry in others):
             return self.async_abort(reason="already_configured")
         self._tested = tried
         if self.source == SOURCE_USER:
@@ -186,11 +188,6 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=const.DOMAIN):
             return self.async_update_and_abort(entry, data=tried.data)
         return self.async_update_reload_and_abort(entry, data=tried.data)
 
-    def _is_already_configured(self, account: Mapping[str, Any]) -> bool:
-        own_id = self.context.get("entry_id")
-        entries = self._async_current_entries(include_ignore=False)
-        return any(dict(entry.data) == account for entry in entries if entry.entry_id != own_id)
-
     async def _async_find_key_error(self, entry: ConfigEntry, tried: VerifiedAccount) -> str | None:
         """Return the error of an agent's model, because not every server checks the key when it lists models."""
         models = (agent.data.get(CONF_MODEL) for agent in entry.get_subentries_of_type(const.SUBENTRY_CONVERSATION))
@@ -202,7 +199,8 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=const.DOMAIN):
         """Ask for the first agent's name and model, and try the model."""
         assert self._tested is not None
         field, assistant = get_model_field(self._tested.data), _find_preferred_assistant(self.hass)
-        errors = {} if has_deployments(self._tested.data) or _lists_models(self._tested) else {field: "no_models"}
+        account = self._tested.data
+        errors = {} if has_deployments(account) or list_models(account, self._tested.models) else {field: "no_models"}
         if user_input is not None:
             model = user_input[field].strip()
             error = await async_try_model(self._tested, model) if model else "model_missing"
@@ -235,12 +233,6 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=const.DOMAIN):
     def _suggest_name(self, tried: VerifiedAccount) -> str:
         return suggest_agent_name(self.hass, tried.data, suggest_model(tried.data, tried.models))
 
-    def _build_task(self, account: dict[str, Any], agent: Mapping[str, Any]) -> ConfigSubentryData:
-        """Return an AI task with the model of the first agent, as core's integrations add one."""
-        data = {name: agent[name] for name in (CONF_MODEL, const.CONF_FAMILY, const.CONF_IMAGES) if name in agent}
-        name = suggest_agent_name(self.hass, account, agent[CONF_MODEL], suffix=TASK_SUFFIX)
-        return ConfigSubentryData(data=data, subentry_type=const.SUBENTRY_AI_TASK, title=name, unique_id=None)
-
     async def _async_create_account_with_agent(
         self, tried: VerifiedAccount, user_input: dict[str, Any], model: str
     ) -> ConfigFlowResult:
@@ -258,7 +250,14 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=const.DOMAIN):
         title = make_unique_title(self.hass, build_account_title(self._form, account))
         default = suggest_agent_name(self.hass, account, model)
         name = choose_agent_name(user_input.get(CONF_NAME, ""), self._suggest_name(tried), default)
-        return self._add_account(title, account, name, data, self._build_task(account, data))
+        # as core's integrations add one
+        task = ConfigSubentryData(
+            data={key: data[key] for key in (CONF_MODEL, const.CONF_FAMILY, const.CONF_IMAGES) if key in data},
+            subentry_type=const.SUBENTRY_AI_TASK,
+            title=suggest_agent_name(self.hass, account, model, suffix=TASK_SUFFIX),
+            unique_id=None,
+        )
+        return self._add_account(title, account, name, data, task)
 
     def _add_account(
         self, title: str, account: dict[str, Any], name: str, agent: dict[str, Any], *others: ConfigSubentryData
@@ -293,10 +292,6 @@ class WindowedConversationConfigFlow(ConfigFlow, domain=const.DOMAIN):
         agents: dict[str, type[ConfigSubentryFlow]] = {const.SUBENTRY_CONVERSATION: AgentFlow}
         has_model = config_entry.data[const.CONF_PROVIDER] != const.PROVIDER_NONE
         return agents | {const.SUBENTRY_AI_TASK: TaskFlow} if has_model else agents
-
-
-def _lists_models(tried: VerifiedAccount) -> bool:
-    return bool(list_models(tried.data, tried.models))
 
 
 def _find_preferred_assistant(hass: HomeAssistant) -> Pipeline | None:

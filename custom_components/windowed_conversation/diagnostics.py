@@ -17,7 +17,6 @@ from .bridge.account import get_vendor
 from .bridge.turn_report import build_window_figures
 from .const import CONF_API_VERSION, CONF_FORMAT, CONF_OPENING_CODE, CONF_PROVIDER
 from .turn.model import Model
-from .window import WindowStats
 
 # Fields of `AgentConfig` with text that users enter: a name, a prompt, and a code.
 _REDACTED_FIELDS = {CONF_NAME, "instructions", CONF_OPENING_CODE}
@@ -40,7 +39,7 @@ async def async_get_config_entry_diagnostics(hass: HomeAssistant, entry: Account
             "options": dict(entry.options),
             "state": entry.state.value,
             "models_listed": len(state.server.models),
-            "is_away": state.server.is_away,
+            "is_away": state.server.away_at is not None,
         },
         "agents": [_describe_agent(each) for each in account.agents.values()] if account else [],
         "tasks": [_describe_agent(each) for each in account.tasks.values()] if account else [],
@@ -82,10 +81,11 @@ def _describe_agent(agent: Agent) -> dict[str, Any]:
             "conversations": len(agent.windows),
             # without the tags, because users may have written them
             "newest": [
-                _describe_window(stats) for stats in islice(agent.windows.stats().values(), _MAX_SHOWN_CONVERSATIONS)
+                {name: value for name, value in build_window_figures(stats).items() if name != "tags"}
+                for stats in islice(agent.windows.stats().values(), _MAX_SHOWN_CONVERSATIONS)
             ],
         },
-        "issues": agent.health_watch.list_issues(),
+        "issues": agent.state.notes_by_window.list_issues(),
         "totals": asdict(statistics.totals),
         "costs": {
             "turn": _format_dollars(statistics.costs.last_turn),
@@ -114,8 +114,3 @@ def _describe_model(model: Model) -> dict[str, Any]:
         "max_answer_tokens": budget.max_answer_tokens,
         "pause_seconds_left": model.pause.remaining_seconds,
     }
-
-
-def _describe_window(stats: WindowStats) -> dict[str, Any]:
-    """Return a window's statistics without the tags, because users may have written them."""
-    return {name: value for name, value in build_window_figures(stats).items() if name != "tags"}

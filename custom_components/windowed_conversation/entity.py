@@ -27,20 +27,15 @@ class AgentEntity(Entity):
 
     def __init__(self, agent: Agent, subentry: ConfigSubentry) -> None:
         self.agent = agent
+        has_page = FRONTEND in agent.hass.config.components and agent.id in agent.entry.runtime_data.agents
         self._attr_device_info = DeviceInfo(
             identifiers={(DOMAIN, subentry.subentry_id)},
             name=subentry.title,
             manufacturer="Windowed Conversation",
             model=agent.config.model or None,
             entry_type=DeviceEntryType.SERVICE,
-            configuration_url=_build_page_url(agent),
+            configuration_url=f"homeassistant://{PANEL_PATH}/{agent.id}" if has_page else None,
         )
-
-
-def _build_page_url(agent: Agent) -> str | None:
-    """Return the address of the page with this agent, or None without the frontend."""
-    has_page = FRONTEND in agent.hass.config.components and agent.id in agent.entry.runtime_data.agents
-    return f"homeassistant://{PANEL_PATH}/{agent.id}" if has_page else None
 
 
 class _Ownership:

@@ -43,6 +43,13 @@ _UNIT_TOKENS = "tokens"
 
 _MAX_SHOWN_CONVERSATIONS = 20
 
+# A local turn takes only some milliseconds.
+_DURATION: dict[str, Any] = {
+    "native_unit_of_measurement": UnitOfTime.SECONDS,
+    "device_class": SensorDeviceClass.DURATION,
+    "suggested_display_precision": 3,
+}
+
 # The identifier and the translation key of the device of memory.
 _MEMORY_DEVICE = "memory"
 
@@ -59,9 +66,6 @@ class _ValueSensorDescription[Source](SensorEntityDescription):
 class AgentSensorDescription(_ValueSensorDescription[Agent]):
     """Description of a sensor for one value of an agent."""
 
-    # Whether this is a cost, or a total that survives restarts. A total shows the value on disk, so that it never
-    # decreases, even if Home Assistant is killed.
-    is_cumulative: bool = False
     # Whether the value never changes in an account without a model.
     needs_model: bool = False
     # Whether AI tasks have this value, too.
@@ -76,10 +80,9 @@ def _build_window_sensor(name: str, key: str, unit: str | None = None, **more: A
 
     def get_value(agent: Agent) -> StateType:
         newest = next(iter(agent.window_stats.values()), None)
-        number = getattr(newest, name) if newest else 0
-        return round(number, 1) if isinstance(number, float) else number
+        return round(getattr(newest, name), 1) if newest else 0
 
-    return _gauge(key, unit, get_value, **more)
+    return _build_gauge(key, get_value, native_unit_of_measurement=unit, **more)
 
 
 def _usage_attrs(agent: Agent) -> dict[str, Any]:
@@ -106,26 +109,8 @@ def _usage_attrs(agent: Agent) -> dict[str, Any]:
     }
 
 
-def _gauge(key: str, unit: str | None, value: Callable[[Agent], StateType], **more: Any) -> AgentSensorDescription:
-    return AgentSensorDescription(
-        key=key,
-        native_unit_of_measurement=unit,
-        state_class=SensorStateClass.MEASUREMENT,
-        value_fn=value,
-        **more,
-    )
-
-
-def _build_duration_sensor(key: str, value: Callable[[Agent], StateType], **more: Any) -> AgentSensorDescription:
-    return _gauge(
-        key,
-        UnitOfTime.SECONDS,
-        value,
-        device_class=SensorDeviceClass.DURATION,
-        # a local turn takes only some milliseconds
-        suggested_display_precision=3,
-        **more,
-    )
+def _build_gauge(key: str, value: Callable[[Agent], StateType], **more: Any) -> AgentSensorDescription:
+    return AgentSensorDescription(key=key, state_class=SensorStateClass.MEASUREMENT, value_fn=value, **more)
 
 
 def _build_total_sensor(name: str, unit: str | None = None, **more: Any) -> AgentSensorDescription:
@@ -134,7 +119,6 @@ def _build_total_sensor(name: str, unit: str | None = None, **more: Any) -> Agen
         key=name,
         native_unit_of_measurement=unit,
         state_class=SensorStateClass.TOTAL_INCREASING,
-        is_cumulative=True,
         value_fn=attrgetter(f"statistics.on_disk.totals.{name}"),
         **more,
     )
@@ -160,7 +144,7 @@ SENSORS = (
     _build_window_sensor(
         "utilization", "window_utilization", PERCENTAGE, suggested_display_precision=1, attributes_fn=_usage_attrs
     ),
-    _gauge("active_conversations", None, lambda agent: len(agent.window_stats), entity_registry_enabled_default=False),
+    _build_gauge("active_conversations", lambda agent: len(agent.window_stats), entity_registry_enabled_default=False),
     AgentSensorDescription(
         key="last_route",
         device_class=SensorDeviceClass.ENUM,
@@ -173,13 +157,14 @@ SENSORS = (
             SensorEntityCapabilityAttribute.STATE_CLASS: None,
         },
     ),
-    _build_duration_sensor(
+    _build_gauge(
         "time_to_first_token",
         attrgetter("statistics.time_to_first_token"),
         needs_model=True,
         entity_registry_enabled_default=False,
+        **_DURATION,
     ),
-    _build_duration_sensor("turn_duration", attrgetter("statistics.turn_duration")),
+    _build_gauge("turn_duration", attrgetter("statistics.turn_duration"), **_DURATION),
     _build_total_sensor("turns_local"),
     _build_total_sensor("turns_model", needs_model=True),
     _build_total_sensor("turns_fallback", needs_model=True, entity_registry_enabled_default=False),
@@ -212,7 +197,6 @@ COST_SENSORS = (
         device_class=SensorDeviceClass.MONETARY,
         native_unit_of_measurement=_COST_UNIT,
         suggested_display_precision=5,
-        is_cumulative=True,
         value_fn=attrgetter("statistics.costs.last_turn"),
     ),
     AgentSensorDescription(
@@ -221,7 +205,6 @@ COST_SENSORS = (
         native_unit_of_measurement=_COST_UNIT,
         state_class=SensorStateClass.TOTAL,
         suggested_display_precision=4,
-        is_cumulative=True,
         suits_tasks=True,
         value_fn=attrgetter("statistics.on_disk.costs.total"),
         attributes_fn=lambda agent: {"without_price": agent.statistics.on_disk.costs.without_price},
@@ -235,36 +218,29 @@ async def async_setup_entry(
     """Add the sensors of each agent and of memory, and remove existing ones whose values can no longer change."""
     has_model = entry.data[CONF_PROVIDER] != PROVIDER_NONE
     added = set[str]()
-    for subentry_id, agent in (entry.runtime_data.agents | entry.runtime_data.tasks).items():
-        subentry, is_task = entry.subentries[subentry_id], subentry_id in entry.runtime_data.tasks
-        costs = COST_SENSORS if agent.vendor is not None else ()
-        suitable = (each for each in (*SENSORS, *costs) if each.suits_tasks or not is_task)
-        moving = (each for each in suitable if has_model or not each.needs_model)
-        sensors = [AgentSensor(agent, subentry, description) for description in moving]
-        sums = [sensor for sensor in sensors if sensor.entity_description.is_cumulative]
-        others = [sensor for sensor in sensors if not sensor.entity_description.is_cumulative]
-        entry.async_on_unload(agent.statistics.add_listener(partial(_update_sensors, sums)))
-        entry.async_on_unload(agent.add_listener(partial(_update_sensors, others)))
+    agents, tasks = entry.runtime_data.agents, entry.runtime_data.tasks
+    for subentry_id, agent in (agents | tasks).items():
+        sensors = [
+            AgentSensor(agent, entry.subentries[subentry_id], each)
+            for each in (*SENSORS, *(COST_SENSORS if agent.vendor is not None else ()))
+            if (each.suits_tasks or subentry_id in agents) and (has_model or not each.needs_model)
+        ]
+        update = partial(_update_sensors, sensors)
+        entry.async_on_unload(agent.statistics.add_listener(update))
+        entry.async_on_unload(agent.add_listener(update))
         async_add_entities(sensors, config_subentry_id=subentry_id)
         added |= {str(sensor.unique_id) for sensor in sensors}
     registry = er.async_get(hass)
     for entity in er.async_entries_for_config_entry(registry, entry.entry_id):
         if entity.domain == SENSOR_DOMAIN and entity.config_subentry_id is not None and entity.unique_id not in added:
             registry.async_remove(entity.entity_id)
-    _async_share_memory_sensors(hass, entry, async_add_entities)
-
-
-def _async_share_memory_sensors(
-    hass: HomeAssistant, entry: AccountConfigEntry, async_add_entities: AddConfigEntryEntitiesCallback
-) -> None:
-    """Have one of the loaded accounts add the sensors of memory."""
 
     @callback
-    def add_sensors() -> None:
+    def add_memory_sensors() -> None:
         if (store := async_get_store(hass)) is not None:
             async_add_entities([MemorySensor(store, description) for description in MEMORY_SENSORS])
 
-    async_share_entities(hass, entry, SENSOR_DOMAIN, [each.key for each in MEMORY_SENSORS], add_sensors)
+    async_share_entities(hass, entry, SENSOR_DOMAIN, [each.key for each in MEMORY_SENSORS], add_memory_sensors)
 
 
 def _update_sensors(sensors: Iterable[_ValueSensor[Any]]) -> None:
@@ -281,11 +257,18 @@ class _ValueSensor[Source](SensorEntity):
     """A sensor for one value of a source. The state is written only after a change, and only while it is added."""
 
     entity_description: _ValueSensorDescription[Source]
-    _source: Source
     _attr_entity_category = EntityCategory.DIAGNOSTIC
     _attr_has_entity_name = True
     _attr_should_poll = False
     is_added = False
+
+    def __init__(self, source: Source, description: _ValueSensorDescription[Source], unique_id: str) -> None:
+        self._source = source
+        self.entity_description = description
+        self._attr_translation_key = description.key
+        self._attr_unique_id = unique_id
+        self._attr_extra_state_attributes = {}
+        self.refresh_value()
 
     @override
     async def async_added_to_hass(self) -> None:
@@ -301,11 +284,11 @@ class _ValueSensor[Source](SensorEntity):
     def refresh_value(self) -> bool:
         """Read the value again. Return whether it has changed."""
         description = self.entity_description
-        before = self._attr_native_value, getattr(self, "_attr_extra_state_attributes", None)
+        before = self._attr_native_value, self._attr_extra_state_attributes
         self._attr_native_value = description.value_fn(self._source)
         if description.attributes_fn:
             self._attr_extra_state_attributes = description.attributes_fn(self._source)
-        return before != (self._attr_native_value, getattr(self, "_attr_extra_state_attributes", None))
+        return before != (self._attr_native_value, self._attr_extra_state_attributes)
 
 
 class AgentSensor(AgentEntity, _ValueSensor[Agent]):
@@ -316,30 +299,22 @@ class AgentSensor(AgentEntity, _ValueSensor[Agent]):
     entity_description: AgentSensorDescription
 
     def __init__(self, agent: Agent, subentry: ConfigSubentry, description: AgentSensorDescription) -> None:
-        super().__init__(agent, subentry)
-        self._source = agent
-        self.entity_description = description
-        self._attr_translation_key = description.key
-        self._attr_unique_id = f"{subentry.subentry_id}_{description.key}"
-        self.refresh_value()
+        AgentEntity.__init__(self, agent, subentry)
+        _ValueSensor.__init__(self, agent, description, f"{subentry.subentry_id}_{description.key}")
 
 
 class MemorySensor(_ValueSensor[AgentStore]):
     """A sensor for one value of the store that all agents share."""
 
     def __init__(self, store: AgentStore, description: MemorySensorDescription) -> None:
-        self._source = store
-        self.entity_description = description
-        self._attr_translation_key = description.key
-        # not derived from an account, because the sensor outlives its account
-        self._attr_unique_id = description.key
+        # the id is not derived from an account, because the sensor outlives its account
+        super().__init__(store, description, unique_id=description.key)
         self._attr_device_info = DeviceInfo(
             identifiers={(DOMAIN, _MEMORY_DEVICE)},
             translation_key=_MEMORY_DEVICE,
             manufacturer="Windowed Conversation",
             entry_type=DeviceEntryType.SERVICE,
         )
-        self.refresh_value()
 
     @override
     async def async_added_to_hass(self) -> None:

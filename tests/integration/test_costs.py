@@ -38,9 +38,7 @@ from .states import get_state
 from .store_file import Disk
 
 MINI, HAIKU, FLASH = "gpt-4o-mini", "claude-haiku-4-5", "gemini-2.5-flash"
-COST_OF_A_TURN = AgentSensorDescription(
-    key="turn_cost", is_cumulative=True, value_fn=lambda agent: agent.statistics.costs.last_turn
-)
+COST_OF_A_TURN = AgentSensorDescription(key="turn_cost", value_fn=lambda agent: agent.statistics.costs.last_turn)
 TURN_COST, TOTAL_COST = "sensor.ada_last_turn_cost", "sensor.ada_total_cost"
 
 

@@ -18,7 +18,11 @@ from custom_components.windowed_conversation.const import (
     CONF_SCOPE,
     PROVIDER_OPENAI,
 )
-from custom_components.windowed_conversation.flows.agent import build_common_fields, build_permission_fields
+from custom_components.windowed_conversation.flows.agent import (
+    build_advanced_fields,
+    build_memory_field,
+    build_permission_fields,
+)
 from custom_components.windowed_conversation.flows.fields import NumberFieldSelector
 from custom_components.windowed_conversation.flows.options import build_option_sections
 from demo.model_server import ModelServer
@@ -34,7 +38,7 @@ __all__ = ["row"]
 
 OPTIONS = [str(field) for fields in build_option_sections({}).values() for field in fields]
 _OPENAI = {CONF_PROVIDER: PROVIDER_OPENAI}
-_COMMON = build_permission_fields(_OPENAI) | build_common_fields(_OPENAI, {})
+_COMMON = build_permission_fields(_OPENAI) | build_memory_field(_OPENAI) | build_advanced_fields(_OPENAI, {})
 AGENT_FIELDS = [
     "name",
     "model",

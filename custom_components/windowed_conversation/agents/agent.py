@@ -25,7 +25,7 @@ from ..const import DOMAIN
 from ..memory.core import Fact
 from ..memory.turn.dialog import LastAnswer
 from ..memory.turn.recall import PromptFacts
-from ..providers import ModelProfile, Unavailable, Vendor
+from ..providers import ModelProfile, Request, Unavailable, Usage, Vendor
 from ..turn.model import BilledRequest, FallbackAgent, Model
 from ..turn.routing import RoutingMode
 from ..turn.state import Turn
@@ -33,7 +33,6 @@ from ..window import Window, WindowStats
 from .account import AgentState
 from .config import AgentConfig
 from .gate import Gate
-from .health import HealthWatch
 from .server import AccountServer, HeadStart
 
 _LOGGER = logging.getLogger(__name__)
@@ -52,49 +51,35 @@ type ProfileKey = tuple[str | None, bool, str]
 class Agent:
     """An agent while its account is set up."""
 
-    def __init__(
-        self,
-        hass: HomeAssistant,
-        entry: AccountConfigEntry,
-        agent_id: str,
-        config: AgentConfig,
-        state: AgentState,
-        *,
-        model: Model | None,
-        vendor: Vendor | None,
-        learn: Callable[[BilledRequest], None],
-        head_start: HeadStart,
-    ) -> None:
-        self.hass = hass
-        self.entry = entry
-        # The id of its subentry.
-        self.id = agent_id
-        self.config = config
-        # Outlives a reload.
-        self.state = state
-        self.windows = state.windows
-        self.counter = state.counter
-        self.statistics = state.statistics
-        self.health_watch = HealthWatch(state.notes_by_window)
-        # The vendor of its models, or None for a compatible server.
-        self.vendor = vendor
-        # Called with the usage of each request to its model.
-        self.learn_usage = learn
-        # Belongs to the account.
-        self.head_start = head_start
-        self.tool_schemas = ToolSchemaCache()
-        # The profiles built in recent turns, each with the facts that it was built from, by audience.
-        self.profiles: dict[ProfileKey, tuple[list[Fact], PromptFacts]] = {}
-        # The last answers of memory, by conversation, which the user may confirm with a yes.
-        self.last_memory_answers: dict[str, LastAnswer] = {}
-        self.model = model
-        # The windows for which a summary is being written.
-        self.summarizing_windows: set[Window] = set()
-        self._listeners: list[Callable[[], None]] = []
-        self._notify_timer: asyncio.TimerHandle | None = None
-        # The statistics of the conversations at the last notification of the listeners, newest conversation first.
-        self.window_stats: dict[str, WindowStats] = {}
-        self.configure(config)
+    hass: HomeAssistant
+    entry: AccountConfigEntry
+    # The id of its subentry.
+    id: str
+    config: AgentConfig
+    # Outlives a reload.
+    state: AgentState
+    model: Model | None
+    # The vendor of its models, or None for a compatible server.
+    vendor: Vendor | None
+    # Called with the usage of each request to its model.
+    learn_usage: Callable[[Request, Usage], None]
+    # Belongs to the account.
+    head_start: HeadStart
+    tool_schemas: ToolSchemaCache = field(default_factory=ToolSchemaCache)
+    # The profiles built in recent turns, each with the facts that it was built from, by audience.
+    profiles: dict[ProfileKey, tuple[list[Fact], PromptFacts]] = field(default_factory=dict)
+    # The last answers of memory, by conversation, which the user may confirm with a yes.
+    last_memory_answers: dict[str, LastAnswer] = field(default_factory=dict)
+    # The windows for which a summary is being written.
+    summarizing_windows: set[Window] = field(default_factory=set)
+    # The statistics of the conversations at the last notification of the listeners, newest conversation first.
+    window_stats: dict[str, WindowStats] = field(default_factory=dict)
+    _listeners: list[Callable[[], None]] = field(default_factory=list)
+    _notify_timer: asyncio.TimerHandle | None = None
+
+    def __post_init__(self) -> None:
+        self.windows, self.counter, self.statistics = self.state.windows, self.state.counter, self.state.statistics
+        self.configure(self.config)
 
     def configure(self, config: AgentConfig) -> None:
         """Apply a changed configuration. Existing windows are trimmed accordingly at once."""

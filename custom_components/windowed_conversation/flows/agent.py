@@ -45,7 +45,6 @@ from ..agents.config import (
     DEFAULT_CONTEXT_PLACEMENT,
     DEFAULT_EXACT_COUNTING,
     DEFAULT_INSTRUCTIONS,
-    DEFAULT_LIMITS,
     DEFAULT_RECORD,
     DEFAULT_ROUTING,
     DEFAULT_SCOPE,
@@ -62,7 +61,7 @@ from ..bridge.spoken_code import MASK, hash_code, is_code
 from ..providers import DEFAULT_SETTINGS, SELECTABLE_EFFORTS, UNKNOWN_MODEL, ListedModel, Vendor, find_profile
 from ..turn.context import ContextPlacement
 from ..turn.errors import TurnError
-from ..turn.limits import RequestWeight
+from ..turn.limits import DEFAULT_TURN_TIMEOUT, RequestWeight
 from ..turn.routing import RoutingMode, Scope
 from .fields import (
     TASK_SUFFIX,
@@ -129,17 +128,24 @@ class AgentFlow(ConfigSubentryFlow):
             errors = self._find_input_errors(user_input) or self._warn_of_changing_instructions(user_input)
             if not errors:
                 return await self._async_store_agent(user_input)
-        account, models = self._get_entry().data, await self._async_list_models()
-        if user_input is None and self._must_type_model(models):
-            errors = {CONF_MODEL: "no_models"}
+        models = await self._async_list_models()
         suggested = self._suggest_data(models)
         images = await self._async_build_image_field(user_input or suggested, models)
-        sections = self._build_sections(account, images)
+        sections = self._build_sections(images)
         data = nest_in_sections(suggested, sections)
         if user_input is None:
-            errors |= self._warn_of_changing_instructions(data)
-        is_open = _has_advanced_changes(sections, data, user_input)
-        form = await self._async_build_schema(models, images, is_open=is_open)
+            errors = self._warn_of_changing_instructions(data)
+            if self._must_type_model(models):
+                errors[CONF_MODEL] = "no_models"
+        form = probatio.Schema(
+            {
+                **await self._async_build_fields(models, images),
+                **{
+                    probatio.Required(name): FormSection(fields, collapsed=user_input is None)
+                    for name, fields in sections.items()
+                },
+            }
+        )
         await async_set_limit_errors(self.hass, form, "config_subentries")
         return self.async_show_form(
             step_id=self._step_id,
@@ -244,42 +250,41 @@ class AgentFlow(ConfigSubentryFlow):
     async def _async_find_images(self, data: Mapping[str, Any]) -> dict[str, bool]:
         """Return whether the model reads pictures, as its server says or has said before, or else nothing."""
         model = data.get(CONF_MODEL, "")
-        says = await self._async_reads_images(model)
-        if says is not None:
-            return {const.CONF_IMAGES: says}
-        if self.source == SOURCE_USER or const.CONF_IMAGES in data or has_deployments(self._get_entry().data):
-            return {}
-        before = self._get_reconfigure_subentry().data
-        is_known = before.get(CONF_MODEL) == model and const.CONF_IMAGES in before
-        return {const.CONF_IMAGES: before[const.CONF_IMAGES]} if is_known else {}
+        reads_images = await self._async_reads_images(model)
+        has_entered = const.CONF_IMAGES in data or has_deployments(self._get_entry().data)
+        if reads_images is None and self.source == SOURCE_RECONFIGURE and not has_entered:
+            before = self._get_reconfigure_subentry().data
+            reads_images = before.get(const.CONF_IMAGES) if before.get(CONF_MODEL) == model else None
+        return {} if reads_images is None else {const.CONF_IMAGES: reads_images}
 
     @property
     def _has_model(self) -> bool:
         return bool(self._get_entry().data[const.CONF_PROVIDER] != const.PROVIDER_NONE)
 
-    async def _async_build_schema(
-        self, models: list[ListedModel], images: FormFields, *, is_open: bool
-    ) -> probatio.Schema:
+    async def _async_build_fields(self, models: list[ListedModel], images: FormFields) -> FormFields:
+        """Return the fields outside of sections. `images` is the switch for pictures, if the form has it."""
         account, fields = self._get_entry().data, self._build_name_field()
         if self._has_model:
+            apis = [SelectOptionDict(label=api.name, value=api.id) for api in self._list_apis()]
             fields |= {
                 **await async_build_model_fields(self.hass, account, models),
                 probatio.Optional(CONF_PROMPT): TemplateSelector(),
-                probatio.Optional(CONF_LLM_HASS_API, default=list): self._build_api_selector(),
+                probatio.Optional(CONF_LLM_HASS_API, default=list): SelectSelector(
+                    SelectSelectorConfig(options=apis, multiple=True)
+                ),
                 **build_permission_fields(account),
                 **build_choice(const.CONF_ROUTING, RoutingMode, DEFAULT_ROUTING),
                 probatio.Optional(const.CONF_FALLBACK_AGENTS): self._build_fallback_selector(),
             }
-        return probatio.Schema(fields | build_common_fields(account, images, is_open=is_open))
+        return fields | build_memory_field(account)
 
     def _build_name_field(self) -> FormFields:
         # a browser does not submit a form with an empty required field
         may_be_empty = self.source == SOURCE_USER and not self._suggested_name
         return {(probatio.Optional if may_be_empty else probatio.Required)(CONF_NAME): str}
 
-    @staticmethod
-    def _build_sections(account: Mapping[str, Any], images: FormFields) -> dict[str, FormFields]:
-        return _build_sections(account, images)
+    def _build_sections(self, images: FormFields) -> dict[str, FormFields]:
+        return {_ADVANCED_SECTION: build_advanced_fields(self._get_entry().data, images)}
 
     def _build_fallback_selector(self) -> EntitySelector:
         """Return a selector of all conversation entities except the agent's own."""
@@ -293,10 +298,6 @@ class AgentFlow(ConfigSubentryFlow):
     def _list_apis(self) -> list[llm.API]:
         """Return the LLM APIs to choose from: all except the memory API, because our agents have memory tools."""
         return [api for api in llm.async_get_apis(self.hass) if api.id != const.MEMORY_API_ID]
-
-    def _build_api_selector(self) -> SelectSelector:
-        apis = [SelectOptionDict(label=api.name, value=api.id) for api in self._list_apis()]
-        return SelectSelector(SelectSelectorConfig(options=apis, multiple=True))
 
     async def _async_list_models(self) -> list[ListedModel]:
         """Return the models that the server lists, or listed last if it is away. The user can type any other name."""
@@ -318,23 +319,18 @@ class TaskFlow(AgentFlow):
     def _suggest_name(self, model: str) -> str:
         return suggest_agent_name(self.hass, self._get_entry().data, model, suffix=TASK_SUFFIX)
 
-    @staticmethod
-    def _build_sections(account: Mapping[str, Any], images: FormFields) -> dict[str, FormFields]:
+    def _build_sections(self, images: FormFields) -> dict[str, FormFields]:
         return {}
 
-    async def _async_build_schema(
-        self, models: list[ListedModel], images: FormFields, *, is_open: bool
-    ) -> probatio.Schema:
-        return probatio.Schema(
-            {
-                **self._build_name_field(),
-                **await async_build_model_fields(self.hass, self._get_entry().data, models),
-                **images,
-                probatio.Optional(const.CONF_EFFORT): _build_effort_selector(),
-                **token_field(const.CONF_MAX_ANSWER_TOKENS, DEFAULT_TASK_ANSWER_TOKENS),
-                **build_choice(const.CONF_RECORD, const.RecordLevel, DEFAULT_RECORD),
-            }
-        )
+    async def _async_build_fields(self, models: list[ListedModel], images: FormFields) -> FormFields:
+        return {
+            **self._build_name_field(),
+            **await async_build_model_fields(self.hass, self._get_entry().data, models),
+            **images,
+            probatio.Optional(const.CONF_EFFORT): _build_effort_selector(),
+            **token_field(const.CONF_MAX_ANSWER_TOKENS, DEFAULT_TASK_ANSWER_TOKENS),
+            **build_choice(const.CONF_RECORD, const.RecordLevel, DEFAULT_RECORD),
+        }
 
 
 def build_permission_fields(account: Mapping[str, Any]) -> FormFields:
@@ -343,39 +339,15 @@ def build_permission_fields(account: Mapping[str, Any]) -> FormFields:
     return search | switch_field(const.CONF_CAMERAS, default=DEFAULT_CAMERAS)
 
 
-def build_common_fields(account: Mapping[str, Any], images: FormFields, *, is_open: bool = False) -> FormFields:
-    """Return the fields of an agent's form that do not depend on the state of Home Assistant, with the section.
-
-    `images` is the switch for pictures, if the form has it.
-    """
-    advanced = {
-        probatio.Required(name): FormSection(fields, collapsed=not is_open)
-        for name, fields in _build_sections(account, images).items()
-    }
-    return {
-        **build_choice(const.CONF_MEMORY, _list_memory_modes(account), default_memory(account)),
-        **advanced,
-    }
-
-
-def _list_memory_modes(account: Mapping[str, Any]) -> list[const.MemoryMode]:
+def build_memory_field(account: Mapping[str, Any]) -> FormFields:
+    """Return the field for the content of memory in an agent's form."""
     is_local = account[const.CONF_PROVIDER] == const.PROVIDER_NONE
-    return [const.MemoryMode.OFF, const.MemoryMode.ON] if is_local else [*const.MemoryMode]
+    modes = (const.MemoryMode.OFF, const.MemoryMode.ON) if is_local else const.MemoryMode
+    return build_choice(const.CONF_MEMORY, modes, default_memory(account))
 
 
-def _has_advanced_changes(
-    sections: Mapping[str, FormFields], before: Mapping[str, Any], entered: Mapping[str, Any] | None
-) -> bool:
-    """Return whether the submitted section differs from the stored data, so that it must be shown open."""
-    return any(
-        entered is not None and entered[name].get(str(field)) != _get_previous_value(field, before.get(name, {}))
-        for name, fields in sections.items()
-        for field in fields
-    )
-
-
-def _build_sections(account: Mapping[str, Any], images: FormFields) -> dict[str, FormFields]:
-    """Return the fields of the form's section, by its name."""
+def build_advanced_fields(account: Mapping[str, Any], images: FormFields) -> FormFields:
+    """Return the fields of the section in an agent's form. `images` is the switch for pictures, if the form has it."""
     scope = build_choice(const.CONF_SCOPE, Scope, DEFAULT_SCOPE)
     record = build_choice(const.CONF_RECORD, const.RecordLevel, DEFAULT_RECORD)
     gate = {
@@ -383,39 +355,37 @@ def _build_sections(account: Mapping[str, Any], images: FormFields) -> dict[str,
         probatio.Optional(const.CONF_OPENING_CODE): TextSelector(TextSelectorConfig(type=TextSelectorType.PASSWORD)),
     }
     if account[const.CONF_PROVIDER] == const.PROVIDER_NONE:
-        return {_ADVANCED_SECTION: scope | gate | record}
-    placement = build_choice(const.CONF_CONTEXT_PLACEMENT, ContextPlacement, DEFAULT_CONTEXT_PLACEMENT)
-    states = switch_field(const.CONF_STATES, default=DEFAULT_STATES)
-    turn_timeout = number_field(
-        const.CONF_TURN_TIMEOUT, 1, 600, UnitOfTime.SECONDS, default=DEFAULT_LIMITS.turn_timeout
-    )
-    fields = _build_model_fields(account) | scope | placement | states | images
-    return {_ADVANCED_SECTION: fields | turn_timeout | gate | record}
-
-
-def _build_effort_selector() -> SelectSelector:
-    # a list of buttons could not be left empty again
-    mode = SelectSelectorMode.DROPDOWN
-    config = SelectSelectorConfig(options=list(SELECTABLE_EFFORTS), translation_key=const.CONF_EFFORT, mode=mode)
-    return SelectSelector(config)
-
-
-def _build_model_fields(account: Mapping[str, Any]) -> FormFields:
+        return scope | gate | record
     temperature = default_temperature(account)
-    suggested = probatio.UNDEFINED if temperature is None else temperature
     return {
         probatio.Optional(const.CONF_EFFORT): _build_effort_selector(),
-        **number_field(const.CONF_TEMPERATURE, 0, 2, step=0.1, default=suggested, required=False),
+        **number_field(
+            const.CONF_TEMPERATURE,
+            0,
+            2,
+            step=0.1,
+            default=probatio.UNDEFINED if temperature is None else temperature,
+            required=False,
+        ),
         **token_field(const.CONF_CONTEXT_TOKENS),
         **token_field(const.CONF_MAX_ANSWER_TOKENS, DEFAULT_SETTINGS.max_answer_tokens),
         **switch_field(const.CONF_EXACT_COUNTING, default=DEFAULT_EXACT_COUNTING),
         **(switch_field(const.CONF_COMPACTION, default=DEFAULT_COMPACTION) if can_shorten(account) else {}),
+        **scope,
+        **build_choice(const.CONF_CONTEXT_PLACEMENT, ContextPlacement, DEFAULT_CONTEXT_PLACEMENT),
+        **switch_field(const.CONF_STATES, default=DEFAULT_STATES),
+        **images,
+        **number_field(const.CONF_TURN_TIMEOUT, 1, 600, UnitOfTime.SECONDS, default=DEFAULT_TURN_TIMEOUT),
+        **gate,
+        **record,
     }
 
 
-def _get_previous_value(field: Any, data: Mapping[str, Any]) -> Any:
-    default = None if field.default is probatio.UNDEFINED else field.default()
-    return data.get(str(field), default)
+def _build_effort_selector() -> SelectSelector:
+    # buttons could not be cleared again
+    mode = SelectSelectorMode.DROPDOWN
+    config = SelectSelectorConfig(options=list(SELECTABLE_EFFORTS), translation_key=const.CONF_EFFORT, mode=mode)
+    return SelectSelector(config)
 
 
 async def async_weigh_agent(agent: Agent) -> RequestWeight | None:
@@ -433,6 +403,7 @@ def format_weight(weight: RequestWeight | None, language: str) -> dict[str, str]
     tokens = dict.fromkeys(each.name for each in dataclass_fields(RequestWeight)) if weight is None else asdict(weight)
     if weight is not None:
         tokens["facts"] = weight.facts or 0
+    tokens.pop("sources")
     return {name: _UNKNOWN if count is None else format_count(count, language) for name, count in tokens.items()}
 
 

@@ -64,10 +64,6 @@ TASK_SUFFIX = " AI Task"
 _MAX_MODEL_NAME_CHARS = 60
 
 
-class OutOfRangeError(probatio.Invalid):
-    """Raised if a value is too small, too large, or not a number. The message is the sentence to show."""
-
-
 class NumberFieldSelector(NumberSelector):
     """Selector of a number within a range. `error` is the sentence to show for any other value."""
 
@@ -81,7 +77,7 @@ class NumberFieldSelector(NumberSelector):
         # this is also False for NaN
         if self.config["min"] <= value <= self.config["max"]:
             return value
-        raise OutOfRangeError(self.error)
+        raise probatio.Invalid(self.error)
 
 
 async def async_set_limit_errors(hass: HomeAssistant, schema: probatio.Schema, category: str) -> None:
@@ -119,10 +115,7 @@ class FormSection(section):
         try:
             return super().__call__(value)
         except probatio.MultipleInvalid as err:
-            first = err.errors[0]
-            # other texts name the field
-            message = first.error_message if isinstance(first, OutOfRangeError) else str(first)
-            raise probatio.Invalid(message) from err
+            raise probatio.Invalid(err.errors[0].error_message) from err
 
 
 def nest_in_sections(data: Mapping[str, Any], sections: Mapping[str, FormFields]) -> dict[str, Any]:
