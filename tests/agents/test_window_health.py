@@ -2,11 +2,10 @@
 
 from collections.abc import Callable
 import json
-from weakref import WeakKeyDictionary
 
 import pytest
 
-from custom_components.windowed_conversation.agents.health import HealthWatch
+from custom_components.windowed_conversation.agents.window_notes import NotesByWindow
 from custom_components.windowed_conversation.window import (
     EstimatedCounter,
     Message,
@@ -19,8 +18,8 @@ type Say = Callable[..., WindowStats | None]
 
 
 @pytest.fixture
-def watch() -> HealthWatch:
-    return HealthWatch(WeakKeyDictionary())
+def notes() -> NotesByWindow:
+    return NotesByWindow()
 
 
 @pytest.fixture
@@ -29,14 +28,14 @@ def window() -> Window:
 
 
 @pytest.fixture
-def say(watch: HealthWatch, window: Window) -> Say:
+def say(notes: NotesByWindow, window: Window) -> Say:
     """Return a function that takes a turn with this number of words and returns the window that stays full after it."""
 
     def say(words: int, *tags: str) -> WindowStats | None:
         before = window.stats()
         window.add_exchange((Message.user("word " * words), Message.assistant("yes")), tags=tags)
-        watch.on_turn(window, before, window.stats())
-        return watch.find_full_window()
+        notes.on_turn(window, before, window.stats())
+        return notes.find_full_window()
 
     return say
 
@@ -70,23 +69,23 @@ def test_trims_in_vain_count_only_when_they_come_in_a_row(say: Say) -> None:
     assert found == [None] * 7
 
 
-def test_forgotten_window_is_no_longer_full(watch: HealthWatch) -> None:
+def test_forgotten_window_is_no_longer_full(notes: NotesByWindow) -> None:
     window = Window("conversation", WindowPolicy(history_tokens=1000), EstimatedCounter())
     for _ in range(6):
         before = window.stats()
         window.add_exchange((Message.user("word " * 1000),))
-        watch.on_turn(window, before, window.stats())
-    assert watch.find_full_window() is not None
+        notes.on_turn(window, before, window.stats())
+    assert notes.find_full_window() is not None
 
     del window
 
-    assert watch.find_full_window() is None
+    assert notes.find_full_window() is None
 
 
-def test_issues_are_words_and_figures(watch: HealthWatch, say: Say) -> None:
+def test_issues_are_words_and_figures(notes: NotesByWindow, say: Say) -> None:
     found = [say(1000) for _ in range(6)][-1]
 
     assert found is not None
-    assert json.loads(json.dumps(watch.list_issues())) == [
+    assert json.loads(json.dumps(notes.list_issues())) == [
         {"issue": "window_stays_full", "tokens": found.current_tokens, "protected_tokens": 0}
     ]

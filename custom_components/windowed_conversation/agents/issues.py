@@ -14,8 +14,7 @@ from ..const import DOMAIN
 from ..store import StoreState, UnavailableReason
 from ..turn.limits import Shortfall
 from ..window import WindowRegistry, WindowStats
-from .health import FULL_WINDOW_PERCENT
-from .window_notes import NotesByWindow
+from .window_notes import FULL_WINDOW_PERCENT, NotesByWindow
 
 # The owner of issues about the store, which all agents share.
 _STORE_ISSUE_OWNER = "all"

@@ -297,14 +297,12 @@ class _Retries:
     def __init__(self, run: ModelRun, model: Model) -> None:
         self.model = model
         self._run = run
-        self._plain_exchanges = run.question.get_plain_exchanges(model)
         # The size of the smallest request that was refused, perhaps as too long, since the last one that was answered.
         self._refused_tokens: int | None = None
         # The number of retries with a smaller request.
         self._smaller_count = 0
         # The first refusal without a known reason.
         self._unexplained_error: ProviderError | None = None
-        self._plain_exchange_keys: frozenset[float | None] = frozenset()
 
     def prepare_next(self, error: ProviderError | EmptyAnswer) -> None:
         """Prepare the request after a refusal.
@@ -318,9 +316,8 @@ class _Retries:
                 model.size.on_size_named(error.context_tokens)
         elif not error.is_unexplained or (is_empty and (is_accepted or self._smaller_count)):
             raise error
-        elif isinstance(error, ProviderError) and self._send_as_text(error):
-            return
-        self._plain_exchanges.unmark_plain(self._plain_exchange_keys)
+        elif isinstance(error, ProviderError):
+            self._unexplained_error = self._unexplained_error or error
         newest_only = is_empty or self._smaller_count >= _NEWEST_ONLY_RETRY
         self._smaller_count += 1
         # an unexplained refusal of a size that was answered before may have another reason, so it evicts nothing
@@ -336,23 +333,10 @@ class _Retries:
         """Learn from the newest request, which was answered."""
         run, newest = self._run, self._run.turn.attempts[-1]
         usage = newest.billed_request.usage if newest.billed_request else Usage()
-        self._plain_exchanges.on_answered(newest.request.messages)
         # the size of a request with pictures is only a guess, and so is that with results of a search
         if newest.request.has_own_size(usage):
             self.model.size.on_answered(run.request_tokens, billed=usage.input, refused=self._refused_tokens)
         self._refused_tokens = None
-
-    def _send_as_text(self, error: ProviderError) -> bool:
-        """After the first unexplained refusal, send the calls of ended exchanges as text. Return whether any are.
-
-        If such a refusal was due to the length before, it is assumed that this one is, too.
-        """
-        model, turn, is_first = self.model, self._run.turn, self._unexplained_error is None
-        self._unexplained_error = self._unexplained_error or error
-        if is_first and not model.size.has_refused:
-            messages = turn.attempts[-1].request.messages
-            self._plain_exchange_keys = self._plain_exchanges.mark_suspects(turn.window, messages)
-        return is_first and bool(self._plain_exchange_keys)
 
 
 def _reduce_budget(run: ModelRun, model: Model, *, newest_only: bool, may_evict: bool) -> Budget | None:

@@ -18,10 +18,8 @@ from ..providers import (
 )
 from ..window import Attachment, Exchange, Message
 from .context import NO_LIVE_CONTEXT, LiveContext
-from .limits import Budget, Pause, apply_context_size, calculate_answer_limit
+from .limits import Budget, Pause, RequestLimiter, apply_context_size, calculate_answer_limit
 from .model_size import ContextSizeTracker
-from .plain_exchanges import PlainTextExchanges
-from .request_limit import RequestLimiter
 
 # How many answers in a row must come without reasoning before none is expected: a model with optional reasoning may
 # skip it several times.
@@ -136,9 +134,6 @@ class Question:
     files: tuple[Attachment | None, ...] = ()
     # The pictures that tools have taken, by call id.
     pictures: dict[str, Attachment] = field(default_factory=dict)
-    # The exchanges of the window that a model refuses in their original form, by the id of its agent and its name. It
-    # belongs to the window.
-    plain_exchanges: dict[tuple[str, str], PlainTextExchanges] = field(default_factory=dict)
     # Tried in order if `model` fails before its first token.
     fallback_agents: tuple[Model | FallbackAgent, ...] = ()
     # Asked after all of them have failed. No model is given up early for it, and if it has no answer, the error is that
@@ -146,10 +141,6 @@ class Question:
     default_agent: FallbackAgent | None = None
     # Returns the live context for a request that sends the given closed exchanges, within the given number of tokens.
     build_live_context: Callable[[Sequence[Exchange], int], LiveContext] = lambda exchanges, limit: NO_LIVE_CONTEXT
-
-    def get_plain_exchanges(self, model: Model) -> PlainTextExchanges:
-        """Return the exchanges of the window that are sent to this model as plain text."""
-        return self.plain_exchanges.setdefault((model.agent_id, model.name), PlainTextExchanges())
 
     def build_request(
         self,

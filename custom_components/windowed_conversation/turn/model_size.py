@@ -53,12 +53,6 @@ class ContextSizeTracker:
         """How many tokens of a longer request the server reads, as it said when it was asked, or None if unknown."""
         return self._sizes.queried
 
-    @property
-    def has_refused(self) -> bool:
-        """Whether a request was refused as too long in the last day."""
-        self._expire_old_sizes()
-        return self._sizes.refused is not None
-
     def get_context_tokens(self, listed: int | None = None) -> int | None:
         """Return the size to plan with, or None if it is unknown; `listed` is the size in the model's list or profile.
 

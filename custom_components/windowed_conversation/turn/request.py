@@ -1,11 +1,11 @@
 """The next request of a turn: the exchanges that fit into it, the files of the input, and the live context."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
 
 from ..providers import UNSEEN_NOTE, Request, count_messages_tokens
-from ..window import Exchange, Message, NativeData, Role, Window, count_attachment_tokens
+from ..window import Exchange, Message, Role, Window, count_attachment_tokens
 from .context import LiveContext, add_context
 from .limits import Budget, calculate_max_live_tokens, choose_evictions, find_shortfall, free_tokens
 from .model import Model, Question
@@ -30,21 +30,20 @@ def build_request(run: ModelRun, model: Model, *, may_call: bool) -> Request:
     system = all_messages[:1] if all_messages[0].role is Role.SYSTEM else ()
     newest = all_messages[len(system) + sum([len(exchange.messages) for exchange in closed]) :]
     if residue := run.search_residue:
-        newest = tuple([_replace_residue(message, residue) for message in newest])
+        # the residue of a message with calls also has the results of its searches
+        newest = tuple(
+            [
+                replace(each, native=residue.get(each.tool_calls[0].id, each.native)) if each.tool_calls else each
+                for each in newest
+            ]
+        )
     shown = [_attach_files(each, question) for each in newest] if has_files else newest
     messages = (*system, *chain.from_iterable([exchange.messages for exchange in sent]), *shown)
     messages = name_as_offered(messages, [tool.name for tool in question.tools])
     messages = add_context(messages, question.stamp_prefix, live)
-    messages = question.get_plain_exchanges(model).apply_marks(messages)
     run.request_tokens = count_messages_tokens(messages) + model.budget.schema_tokens
     request = question.build_request(messages, question.tools, may_call=may_call, model=model)
     return replace(request, has_search_results=True) if residue else request
-
-
-def _replace_residue(message: Message, residue: Mapping[str, NativeData]) -> Message:
-    """Return a message with the residue that also has the results of its searches."""
-    first_call = message.tool_calls[0].id if message.tool_calls else ""
-    return replace(message, native=residue.get(first_call, message.native))
 
 
 def _attach_files(message: Message, question: Question) -> Message:
