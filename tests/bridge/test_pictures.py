@@ -45,19 +45,17 @@ async def _refuse(hass: HomeAssistant, data: bytes) -> str:
     return refused.value.key
 
 
-@pytest.mark.parametrize(("kind", "mime_type"), [("JPEG", "image/jpeg"), ("PNG", "image/png")])
-async def test_a_small_picture_without_metadata_is_unchanged(hass: HomeAssistant, kind: str, mime_type: str) -> None:
-    data = _encode(kind)
+@pytest.mark.parametrize("kind", ["JPEG", "PNG"])
+async def test_a_small_picture_keeps_its_size(hass: HomeAssistant, kind: str) -> None:
+    mime_type, _, picture = await _prepare(hass, _encode(kind))
 
-    attachment = await async_prepare_attachment(hass, data, "front")
-
-    assert (attachment.mime_type, attachment.data) == (mime_type, data)
+    assert (mime_type, picture.size) == ("image/jpeg", (64, 48))
 
 
 async def test_the_type_is_read_from_the_data_and_not_from_the_name(hass: HomeAssistant) -> None:
-    attachment = await async_prepare_attachment(hass, _encode("JPEG"), "front.png")
+    attachment = await async_prepare_attachment(hass, b"%PDF-1.7 content", "front.png")
 
-    assert attachment.mime_type == "image/jpeg"
+    assert attachment.mime_type == "application/pdf"
 
 
 async def test_webp_is_readable(hass: HomeAssistant) -> None:

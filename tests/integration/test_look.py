@@ -15,7 +15,9 @@ from homeassistant.helpers import area_registry as ar, entity_registry as er
 from homeassistant.setup import async_setup_component
 from PIL import Image
 import pytest
+from pytest_homeassistant_custom_component.common import async_capture_events
 
+from custom_components.windowed_conversation.bridge.turn_report import EVENT_TURN
 from custom_components.windowed_conversation.const import (
     CONF_CAMERAS,
     CONF_MEMORY,
@@ -46,8 +48,8 @@ OPENAI_CHAT = next(kind for kind in KINDS if kind.name == "openai_chat")
 
 
 def draw(kind: str = "JPEG", color: str = "navy") -> bytes:
-    """Return a small picture, which is sent unchanged."""
-    Image.new("RGB", (64, 48), color).save(encoded := BytesIO(), kind)
+    """Return a small picture of one color, which has the same bytes after it was encoded again."""
+    Image.new("RGB", (64, 48), color).save(encoded := BytesIO(), kind, quality=85)
     return encoded.getvalue()
 
 
@@ -156,6 +158,15 @@ async def test_question_about_what_a_camera_sees_is_answered(house: House, row: 
             assert answer == "I see 1 picture of the front door (JPEG), and no parcel in it."
 
 
+async def test_camera_is_among_the_entities_of_the_answer(house: House) -> None:
+    await house.set_up(states=True)
+    events = async_capture_events(house.home, EVENT_TURN)
+
+    await house.ask("is anybody there?", call("look", camera="Front door"), words("Nobody."))
+
+    assert events[0].data["entities"] == [house.door.entity_id]
+
+
 async def test_two_cameras_are_looked_through_in_one_round(house: House, row: Row) -> None:
     garden = await house.add(Snapshots("Garden", draw(color="green")))
     looks = tuple(Call("look", {"camera": name}) for name in ("Front door", "Garden"))
@@ -258,11 +269,11 @@ async def test_camera_that_is_off_gives_no_picture(house: House) -> None:
     assert answer == "I could not look: The camera is off or gives no picture right now."
 
 
-async def test_camera_that_states_another_type_is_sent_with_its_real_type(house: House) -> None:
+async def test_picture_of_another_type_than_the_camera_states_is_sent(house: House) -> None:
     house.door.picture, house.door.content_type = draw("PNG"), "image/jpeg"
     await house.set_up()
 
-    assert "(PNG)" in await house.ask("is there a parcel at the front door?")
+    assert "(JPEG)" in await house.ask("is there a parcel at the front door?")
 
 
 async def test_eight_pictures_are_enough_for_one_turn(house: House) -> None:

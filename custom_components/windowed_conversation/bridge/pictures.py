@@ -24,8 +24,6 @@ _MAX_NAME_CHARS = 64
 _MAX_SIDE_PIXELS = 1568
 # A picture of this many pixels needs 150 MB of memory, and one of a larger size may be a decompression bomb.
 _MAX_PIXELS = 50_000_000
-# A larger picture is encoded again, because the requests are encoded in the event loop.
-_MAX_UNCHANGED_BYTES = 1024**2
 _JPEG_QUALITY = 85
 
 PDF_TYPE = "application/pdf"
@@ -34,14 +32,6 @@ _TYPE_PATTERN = re.compile(
     re.DOTALL,
 )
 _PILLOW_FORMATS = ("JPEG", "PNG", "GIF", "WEBP")
-# Gemini refuses GIF: https://ai.google.dev/gemini-api/docs/image-understanding
-_UNCHANGED_FORMATS = ("JPEG", "PNG", "WEBP")
-
-# The fields that Pillow finds in a picture beside its pixels and that do not reveal where and when it was taken.
-_HARMLESS_FIELDS = frozenset(
-    {"jfif", "jfif_version", "jfif_unit", "jfif_density", "APP0", "adobe", "adobe_transform", "APP14", "progressive"}
-    | {"progression", "dpi", "gamma", "srgb", "aspect", "interlace", "transparency", "background", "version"}
-)
 
 _CAMERA_DOMAIN = "camera"
 # Every picture is in all later requests of the turn.
@@ -76,10 +66,14 @@ async def async_prepare_attachment(hass: HomeAssistant, data: bytes, name: str) 
         raise UnreadableFile("file_too_large")
     if (found := _TYPE_PATTERN.match(data)) is None:
         raise UnreadableFile("file_not_readable")
-    mime_type = PDF_TYPE if found["pdf"] else f"image/{found.lastgroup}"
-    if not found["pdf"] and (encoded := await hass.async_add_executor_job(_encode_picture, data)):
-        mime_type, data = "image/jpeg", encoded
-    return Attachment(mime_type, data, name.replace("\\", "/").rpartition("/")[2][:_MAX_NAME_CHARS])
+    name = name.replace("\\", "/").rpartition("/")[2][:_MAX_NAME_CHARS]
+    if found["pdf"]:
+        return Attachment(PDF_TYPE, data, name)
+    try:
+        return Attachment("image/jpeg", await hass.async_add_executor_job(_encode_picture, data), name)
+    except Exception as err:
+        # Pillow's decoders raise errors of many types for damaged pictures.
+        raise UnreadableFile("file_not_readable") from err
 
 
 async def async_read_file(hass: HomeAssistant, path: Path) -> Attachment:
@@ -115,19 +109,8 @@ async def async_read_input_files(hass: HomeAssistant, chat_log: ChatLog) -> tupl
     return tuple(files)
 
 
-def _encode_picture(data: bytes) -> bytes | None:
-    """Return a picture as a small JPEG without metadata, or None if it can be sent unchanged. Takes up to a second.
-
-    Raises `UnreadableFile` if the picture is damaged or has too many pixels.
-    """
-    try:
-        return _scale_picture(data)
-    except Exception as err:
-        # Pillow's decoders raise errors of many types for damaged pictures.
-        raise UnreadableFile("file_not_readable") from err
-
-
-def _scale_picture(data: bytes) -> bytes | None:
+def _encode_picture(data: bytes) -> bytes:
+    """Return a picture as a small JPEG without metadata. Takes up to a second. Raises errors for a damaged picture."""
     from PIL import Image, ImageOps  # noqa: PLC0415 - few turns have a picture
 
     with Image.open(BytesIO(data), formats=_PILLOW_FORMATS) as image:
@@ -135,13 +118,8 @@ def _scale_picture(data: bytes) -> bytes | None:
         if width * height > _MAX_PIXELS:
             raise ValueError("too many pixels")
         scale = _MAX_SIDE_PIXELS / max(width, height)
-        is_small = scale >= 1 and len(data) <= _MAX_UNCHANGED_BYTES
         # A JPEG is decoded at a fraction of its size if that suffices.
         image.draft(None, (max(1, int(width * scale)), max(1, int(height * scale))))
-        image.load()
-        is_still = not getattr(image, "is_animated", False) and image.format in _UNCHANGED_FORMATS
-        if is_small and is_still and {*image.info, *getattr(image, "app", ())} <= _HARMLESS_FIELDS:
-            return None
         upright = ImageOps.exif_transpose(image).convert("RGBA" if image.has_transparency_data else "RGB")
     upright.thumbnail((_MAX_SIDE_PIXELS, _MAX_SIDE_PIXELS))
     # A new picture has none of the metadata, some of which Pillow would write again.
