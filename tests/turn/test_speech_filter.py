@@ -362,6 +362,7 @@ def said(words: str) -> bytes:
         "<think>hm</think>",
         "  \n",
         "\u200b \ufeff",
+        "\u202e\u2066\ufe0f\u3164\u2800",
         "[CONTEXT: area: Attic]",
         "<|im_end|>",
         SECTIONS,
