@@ -68,16 +68,18 @@ def _convert_content(hass: HomeAssistant, content: Content) -> Message | None:
         text = mark_typed_prefixes(content.content)
         return Message.user(f"{text}\n\n{UNSEEN_NOTE}" if content.attachments else text, created=created)
     if isinstance(content, ToolResultContent):
-        result = content.result
-        # The word "error" in the text is how the model learns that a tool failed.
-        data = {"error": result.data} if result.error and "error" not in result.data else result.data
-        text, tags = json_dumps(data), get_result_tags(hass, result)
+        text, tags = format_tool_result(content.result), get_result_tags(hass, content.result)
         return Message.tool(content.tool_call_id, content.tool_name, text, tags=tags, created=created)
     calls = tuple([ToolCall(call.id, call.tool_name, call.tool_args) for call in content.tool_calls or ()])
     if not calls and not content.content:
         return None
     tags = frozenset[str]().union(*[get_call_tags(hass, call.arguments) for call in calls]) if calls else frozenset()
     return Message.assistant(content.content or "", tool_calls=calls, tags=tags, created=created)
+
+
+def format_tool_result(result: llm.ToolResult) -> str:
+    """Return the result of a tool as text. The word "error" in it is how the model learns that the tool failed."""
+    return json_dumps({"error": result.data} if result.error and "error" not in result.data else result.data)
 
 
 def find_pipeline_exchanges(chat_log: ChatLog, agent_id: str, seen: Collection[Message]) -> list[tuple[Message, ...]]:
