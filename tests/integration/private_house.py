@@ -27,6 +27,7 @@ from custom_components.windowed_conversation.turn.context import ContextPlacemen
 from custom_components.windowed_conversation.turn.routing import Scope
 from demo.model_server import ModelServer, call, words
 from tests.memory.content import insert_summary
+from tests.window.turns import begin_turn
 
 from .conftest import SayFn, SetUpFn, flush_store, get_speech
 from .states import add_satellite
@@ -112,6 +113,8 @@ class House:
 
         Without `conversation_id`, the conversation is one of the speaker's own.
         """
+        if not self.model_server.answer_script.remaining_answers:
+            self.model_server.script(words("Noted."))
         where = conversation_id or f"of {who}"
         return get_speech(await self.say_fn(text, where, agent_id=self.agents[scope], **self.speakers[who]))
 
@@ -205,7 +208,7 @@ def run_inside_turn(look: Probe) -> Probe:
     """Return a function that runs `look` during a turn, as in a script that a model calls as a tool."""
 
     async def inside(house: House) -> object:
-        async with async_loaded_agents(house.home)[0].windows.begin_turn("a satellite's"):
+        async with begin_turn(async_loaded_agents(house.home)[0].windows, "a satellite's"):
             return await look(house)
 
     return inside

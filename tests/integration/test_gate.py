@@ -40,8 +40,9 @@ from custom_components.windowed_conversation.diagnostics import async_get_config
 from demo.model_server import Answer, ModelServer, call, words
 
 from .agent_forms import open_agent_form, suggested
-from .conftest import SayFn, SetUpFn, get_speech, start, stop, until
+from .conftest import SayFn, SetUpFn, flush_store, get_speech, start, stop, until
 from .more_agents import change_agent
+from .remembered import recorded_turns
 from .satellite import Ask
 from .states import add_satellite
 
@@ -339,6 +340,23 @@ async def test_unknown_speaker_and_guest_are_asked_and_a_yes_does_it(
             assert not answer.continue_conversation
 
 
+@pytest.mark.parametrize(("route", "tool"), [("local", "HassTurnOff"), ("model", "intent__HassTurnOff")])
+async def test_record_names_what_a_yes_has_done(
+    *, route: str, tool: str, home: HomeAssistant, calls: Services, set_up: SetUpFn, say: SayFn, speakers, acts
+) -> None:
+    await set_up()
+
+    await acts[route](KINDS[0], speakers["satellite"])
+    await say("yes", None, **speakers["satellite"])
+    await acts[route](KINDS[0], speakers["satellite"])
+    await say("no", None, **speakers["satellite"])
+
+    await flush_store(home)
+    _, agreed, _, refused = await recorded_turns(home)
+    assert (calls, agreed["route"]) == (KINDS[0].done, "local")
+    assert (agreed["tools"], refused["tools"]) == ([tool], [])
+
+
 async def test_automation_without_a_user_is_refused(
     *,
     calls: Services,
@@ -620,16 +638,29 @@ def said(say: SayFn, speakers: dict[str, dict[str, Any]]) -> Callable[..., Corou
 
 ASKED = "unlock the side door"
 SPOKEN = ["739251", "7 3 9 2 5 1", "seven three nine two five one", "My code is 73-92-51, please."]
+# As long as a code may be: fewer digits may stand in a time or an id by chance.
+LONG_CODE = "739251846073"
+LONG_SPOKEN = [
+    LONG_CODE,
+    " ".join(LONG_CODE),
+    "seven three nine two five one eight four six zero seven three",
+    "My code is 73-92-51-84-60-73, please.",
+]
+
+
+async def set_up_code(set_up: SetUpFn, code: str) -> MockConfigEntry:
+    """Return an account whose agent asks for a code, and keeps everything that it can."""
+    return await set_up(
+        **APIS,
+        **{CONF_OPENING_CODE: hash_code(code), CONF_RECORD: RecordLevel.FULL},
+        options={CONF_PERSISTENCE: Persistence.ALL},
+    )
 
 
 @pytest.fixture
 async def coded(set_up: SetUpFn, calls: Services) -> MockConfigEntry:
-    """Return an account whose agent asks for the code, and keeps everything that it can."""
-    return await set_up(
-        **APIS,
-        **{CONF_OPENING_CODE: hash_code(CODE), CONF_RECORD: RecordLevel.FULL},
-        options={CONF_PERSISTENCE: Persistence.ALL},
-    )
+    """Return the account whose agent asks for `CODE`."""
+    return await set_up_code(set_up, CODE)
 
 
 @pytest.mark.parametrize("spoken", SPOKEN)
@@ -695,21 +726,22 @@ def read_files(folder: Path) -> list[bytes]:
 async def test_code_is_in_no_file_request_event_state_or_log(
     *,
     home: HomeAssistant,
-    coded: MockConfigEntry,
+    set_up: SetUpFn,
     calls: Services,
     said,
     store_path: Path,
     model_server: ModelServer,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
+    coded = await set_up_code(set_up, LONG_CODE)
     events: list[str] = []
     home.bus.async_listen(MATCH_ALL, lambda event: events.append(repr(event)))
-    for spoken in SPOKEN:
+    for spoken in LONG_SPOKEN:
         await said(ASKED, spoken)
         # too late
         await said(ASKED, "what can you do", spoken)
     model_server.script(KINDS[0].call, words("Well."))
-    await said(VAGUE, SPOKEN[0], "what did I say before?")
+    await said(VAGUE, LONG_SPOKEN[0], "what did I say before?")
     own_log = [record.getMessage() for record in caplog.records if record.name.startswith("custom_components")]
     states = [repr(state.as_dict()) for state in home.states.async_all()]
     diagnostics = repr(await async_get_config_entry_diagnostics(home, coded))
@@ -718,9 +750,9 @@ async def test_code_is_in_no_file_request_event_state_or_log(
     requests = [str(request.body) for request in model_server.requests]
     texts = "\n".join([*events, *own_log, *states, *requests, diagnostics, repr(coded.subentries)])
 
-    assert len(calls) == len(SPOKEN) + 1
+    assert len(calls) == len(LONG_SPOKEN) + 1
     assert any(b"side door" in each for each in files)
-    for spoken in (*SPOKEN, "seven three nine", "73-92"):
+    for spoken in (*LONG_SPOKEN, "seven three nine", "73-92-51-84"):
         assert spoken not in texts
         assert not any(spoken.encode() in each for each in files)
 

@@ -69,8 +69,6 @@ class GateState:
 
     def find(self, user_input: ConversationInput) -> WithheldAction | None:
         """Return the newest action whose speaker an input may be of."""
-        if not self.actions:
-            return None
         oldest = time.monotonic() - _CODE_SECONDS
         self.actions = [each for each in self.actions if each.asked_at > oldest]
         return next((each for each in reversed(self.actions) if each.is_asked_of(user_input)), None)
@@ -95,6 +93,8 @@ class Gate:
     has_reply: bool = False
     # The action that this turn asks about.
     action: WithheldAction | None = None
+    # The names of the intents, or after a yes also of the tools, that were called without a model.
+    called: list[str] = field(default_factory=list)
 
     @property
     def is_off(self) -> bool:

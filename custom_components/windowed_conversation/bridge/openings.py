@@ -5,7 +5,7 @@ or acts outside the home. Scripts, scenes and sentence triggers of users have no
 a model lets a timer say.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
@@ -32,9 +32,11 @@ _OPENING_SERVICES = {
     "cover": ("open_cover", "set_cover_position", "turn_on", "toggle"),
     "alarm_control_panel": ("alarm_disarm", "turn_off", "toggle"),
 }
-_COMMAND_SLOT = "conversation_command"
+# Groups may contain groups, down to this depth.
+MAX_DEPTH = 5
+COMMAND_SLOT = "conversation_command"
 # The name by which an intent means every entity.
-_EVERY_NAME = "all"
+EVERY_NAME = "all"
 # The annotations of a tool that declares nothing.
 _UNDECLARED = llm.ToolAnnotations()
 
@@ -52,50 +54,60 @@ class Opening:
 
 
 type Openings = tuple[Opening, ...]
+# An entity, the service that an intent would call on it, and the slots of the intent.
+type Target = tuple[State, str, Mapping[str, Any]]
 
 
 def may_open(hass: HomeAssistant, result: RecognizeResult) -> bool:
     """Return whether a recognized sentence may open anything. This is fast, and most sentences cannot."""
-    if _COMMAND_SLOT in result.entities:
+    if COMMAND_SLOT in result.entities:
         return True
     if _find_handler(hass, result.intent.name) is None:
         return False
     domain = result.entities.get("domain")
-    states = hass.states.async_all([each for each in _OPENING_SERVICES if domain is None or each in str(domain.value)])
+    domains = [each for each in _OPENING_SERVICES if domain is None or each in str(domain.value)]
+    states = [each for each in hass.states.async_all(domains) if guards_house(hass, each)]
     name = result.entities.get("name")
-    if name is None or name.value == _EVERY_NAME:
+    if name is None or name.value == EVERY_NAME:
         return bool(states)
-    return any(_has_name(hass, state, str(name.value)) for state in states)
+    registry, wanted = er.async_get(hass), str(name.value).strip().casefold()
+    for state in states:
+        # Home Assistant matches an entity by its name, aliases and id
+        aliases = intent.async_get_entity_aliases(hass, registry.async_get(state.entity_id), state=state)
+        if wanted in (state.entity_id, *[each.strip().casefold() for each in aliases]):
+            return True
+    return False
 
 
-def _has_name(hass: HomeAssistant, state: State, name: str) -> bool:
-    """Return whether Home Assistant matches an entity by this name, alias or id."""
-    names = intent.async_get_entity_aliases(hass, er.async_get(hass).async_get(state.entity_id), state=state)
-    return name.strip().casefold() in (state.entity_id, *(each.strip().casefold() for each in names))
-
-
-async def async_find_openings(hass: HomeAssistant, result: RecognizeResult, user_input: ConversationInput) -> Openings:
-    """Return the openings of a recognized sentence."""
-    slots = {each.name: each.value for each in result.entities_list}
-    return await _find_by_intent(hass, result.intent.name, slots, user_input)
+def read_intent(result: RecognizeResult) -> tuple[str, dict[str, Any]]:
+    """Return the name and the slots of the intent of a recognized sentence."""
+    return result.intent.name, {each.name: each.value for each in result.entities_list}
 
 
 async def async_find_loose_openings(hass: HomeAssistant, user_input: ConversationInput) -> Openings:
     """Return the openings of a sentence for Home Assistant's own agent, which also matches loosely."""
+    found = await async_find_loose_intents(hass, user_input)
+    openings = [await async_find_openings(hass, name, slots, user_input) for name, slots in found]
+    return tuple(chain.from_iterable(openings))
+
+
+async def async_find_loose_intents(
+    hass: HomeAssistant, user_input: ConversationInput
+) -> list[tuple[str, dict[str, Any]]]:
+    """Return the names and the slots of the intents that Home Assistant's own agent finds in a sentence."""
     agent: Any = async_get_agent(hass)
     result = await agent.async_recognize_intent(user_input)
     if result is not None and not result.unmatched_entities:
-        return await async_find_openings(hass, result, user_input)
+        return [read_intent(result)]
     # Private to Home Assistant. If it has changed, the sentence fails instead of opening something.
     gazetteer = agent._gazetteer  # noqa: SLF001
     if not gazetteer.supports(user_input.language):
-        return ()
-    area_id = _find_area_id(hass, user_input)
+        return []
+    area_id = find_area_id(hass, user_input)
     area = ar.async_get(hass).async_get_area(area_id) if area_id else None
     _, found = await gazetteer.async_interpret(user_input.text, user_input.conversation_id or "", area)
     frames = found.frames or () if found.accepted else ()
-    openings = [await _find_by_intent(hass, frame.intent, dict(frame.slots), user_input) for frame in frames]
-    return tuple(chain.from_iterable(openings))
+    return [(frame.intent, dict(frame.slots)) for frame in frames]
 
 
 async def async_find_tool_openings(
@@ -108,10 +120,19 @@ async def async_find_tool_openings(
     origin, hass = unwrap_tool(tool), api.api.hass
     if not isinstance(origin, llm.IntentTool):
         return (Opening("run", tool.title or tool.name),) if _is_declared_risky(tool, api.tools) else ()
-    near = llm.async_get_match_preferences(hass, api.llm_context)
+    if command := call.tool_args.get(COMMAND_SLOT):
+        # only a person may say the sentence of a trigger, which may do anything
+        agent: Any = async_get_agent(hass)
+        if await agent.async_recognize_sentence_trigger(replace(user_input, text=str(command))) is not None:
+            return (Opening("run", str(command)),)
+    return await async_find_openings(hass, origin.intent_type, get_call_slots(api, call), user_input)
+
+
+def get_call_slots(api: llm.APIInstance, call: llm.ToolInput) -> dict[str, Any]:
+    """Return the slots of the intent that a call of a tool carries out."""
+    near = llm.async_get_match_preferences(api.api.hass, api.llm_context)
     places = {"preferred_area_id": near.area_id, "preferred_floor_id": near.floor_id}
-    slots = call.tool_args | {slot: place for slot, place in places.items() if place}
-    return await _find_by_intent(hass, origin.intent_type, slots, user_input)
+    return call.tool_args | {slot: place for slot, place in places.items() if place}
 
 
 def _is_declared_risky(tool: llm.Tool, tools: Iterable[llm.Tool]) -> bool:
@@ -126,22 +147,31 @@ def _is_declared_risky(tool: llm.Tool, tools: Iterable[llm.Tool]) -> bool:
     return any(read_annotations(each) != _UNDECLARED for each in tools if each.integration == origin)
 
 
-async def _find_by_intent(
+async def async_find_openings(
     hass: HomeAssistant, name: str, values: dict[str, Any], user_input: ConversationInput
 ) -> Openings:
-    values = {"preferred_area_id": _find_area_id(hass, user_input), **values}
-    if name == intent.INTENT_START_TIMER and (command := values.get(_COMMAND_SLOT)):
+    """Return the openings of an intent with these slots."""
+    if name == intent.INTENT_START_TIMER and (command := values.get(COMMAND_SLOT)):
         # Home Assistant's own agent carries it out later
         return await async_find_loose_openings(hass, replace(user_input, text=str(command)))
+    targets = await async_find_targets(hass, name, values, user_input) or ()
+    opened = [each[0] for each in targets if _opens(hass, *each)]
+    return tuple(dict.fromkeys(Opening(_KIND_BY_DOMAIN[state.domain], state.name) for state in opened))
+
+
+async def async_find_targets(
+    hass: HomeAssistant, name: str, values: Mapping[str, Any], user_input: ConversationInput
+) -> list[Target] | None:
+    """Return the targets of an intent with these slots, or None if its handler acts in a way of its own."""
     if (handler := _find_handler(hass, name)) is None:
-        return ()
-    found: list[Opening] = []
+        return None
+    values = {"preferred_area_id": find_area_id(hass, user_input), **values}
+    found: list[Target] = []
 
     async def note(call: intent.Intent, match: intent.MatchTargetsResult, *_more: Any) -> intent.IntentResponse:
         for state in match.states:
             _, service = handler.get_domain_and_service(call, state)
-            if _opens(hass, state, service, call.slots):
-                found.append(Opening(_KIND_BY_DOMAIN[state.domain], state.name))
+            found.append((state, service, call.slots))
         return call.create_response()
 
     # the handler itself looks for its targets, and gets no further; a call that it refuses opens nothing
@@ -152,35 +182,43 @@ async def _find_by_intent(
     call = intent.Intent(hass, CONVERSATION, name, slots, user_input.text, context, language, CONVERSATION)
     with suppress(intent.IntentError, probatio.Invalid):
         await probe.async_handle(call)
-    return tuple(dict.fromkeys(found))
+    return found
 
 
 def _find_handler(hass: HomeAssistant, name: str) -> intent.DynamicServiceIntentHandler | None:
     """Return the handler of an intent that calls services of its targets, or None for another intent."""
-    plain = intent.DynamicServiceIntentHandler
-    handlers = [each for each in intent.async_get(hass) if isinstance(each, plain) and each.intent_type == name]
-    # one with a way of its own might act when it only has to look
-    return next((each for each in handlers if type(each).async_handle is plain.async_handle), None)
+    plain, handler = intent.DynamicServiceIntentHandler, hass.data.get(intent.DATA_KEY, {}).get(name)
+    # a handler that works in its own way might act, although it should only find its targets
+    return handler if isinstance(handler, plain) and type(handler).async_handle is plain.async_handle else None
 
 
 def _opens(hass: HomeAssistant, state: State, service: str, slots: Mapping[str, Any]) -> bool:
     """Return whether a service that an intent calls opens an entity."""
     if service not in _OPENING_SERVICES.get(state.domain, ()):
         return False
-    position = state.attributes.get("current_position") or 0
-    if service == "set_cover_position" and slots["position"]["value"] <= position:
-        return False
-    return state.domain != "cover" or _is_entrance(hass, state)
+    if service == "set_cover_position":
+        # the position of a group is the mean of its members
+        positions = [cover.attributes.get("current_position") or 0 for cover in _list_covers(hass, state)]
+        if slots["position"]["value"] <= min(positions):
+            return False
+    return guards_house(hass, state)
 
 
-def _is_entrance(hass: HomeAssistant, state: State) -> bool:
-    """Return whether a cover, or one in a group of covers, is an entrance."""
-    members = map(hass.states.get, state.attributes.get(ATTR_ENTITY_ID) or ())
-    covers = (state, *filter(None, members))
-    return any(cover.attributes.get(ATTR_DEVICE_CLASS) in _ENTRANCES for cover in covers)
+def guards_house(hass: HomeAssistant, state: State) -> bool:
+    """Return whether an entity is a lock, an alarm, or a cover that is an entrance or has one in its group."""
+    if state.domain != "cover":
+        return state.domain in _KIND_BY_DOMAIN
+    return any(cover.attributes.get(ATTR_DEVICE_CLASS) in _ENTRANCES for cover in _list_covers(hass, state))
 
 
-def _find_area_id(hass: HomeAssistant, user_input: ConversationInput) -> str | None:
+def _list_covers(hass: HomeAssistant, state: State, depth: int = MAX_DEPTH) -> Iterator[State]:
+    """Yield a cover and the members of its group, also those of groups in it."""
+    yield state
+    for member in filter(None, map(hass.states.get, state.attributes.get(ATTR_ENTITY_ID) or ())) if depth else ():
+        yield from _list_covers(hass, member, depth - 1)
+
+
+def find_area_id(hass: HomeAssistant, user_input: ConversationInput) -> str | None:
     """Return the area of an input's satellite or device, as Home Assistant's agent finds it."""
     satellite = er.async_get(hass).async_get(user_input.satellite_id or "")
     if satellite is not None and satellite.area_id is not None:
