@@ -29,7 +29,7 @@ from .bridge.persons import async_copy_device_owners
 from .const import CONF_PROVIDER, DOMAIN, PROVIDER_NONE
 from .home.bridge.overview import async_acquire_overview
 from .home.bridge.states import async_acquire_home_states
-from .memory.bridge.answers import async_load_sentences
+from .memory.bridge.sentences import async_load_sentences
 from .memory.bridge.tools import MemoryAPI
 from .page import async_register_commands, async_register_page
 from .providers import Provider, ProviderError

@@ -19,7 +19,7 @@ from .agents.local_intents import async_keep_sentences_prepared, async_prepare_s
 from .agents.turns import async_take_turn
 from .const import SUBENTRY_CONVERSATION
 from .entity import AgentEntity
-from .memory.bridge.answers import async_load_sentences
+from .memory.bridge.sentences import async_load_sentences
 from .turn.routing import RoutingMode
 
 PARALLEL_UPDATES = 0

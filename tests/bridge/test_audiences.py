@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from custom_components.windowed_conversation.memory.bridge.answers import RequestKind, match_request
+from custom_components.windowed_conversation.memory.bridge.sentences import RequestKind, match_request
 from custom_components.windowed_conversation.memory.core import Memory
 from custom_components.windowed_conversation.memory.turn.remember_requests import ReplyKey, remember_statement
 from custom_components.windowed_conversation.memory.turn.speaker import UNDERSTOOD_LANGUAGES, Speaker

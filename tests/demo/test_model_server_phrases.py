@@ -8,7 +8,7 @@ from homeassistant.helpers import area_registry as ar, entity_registry as er
 from homeassistant.setup import async_setup_component
 import pytest
 
-from custom_components.windowed_conversation.memory.bridge.answers import match_request
+from custom_components.windowed_conversation.memory.bridge.sentences import match_request
 from demo.model_server import EXAMPLE_PHRASES
 
 from .model_talk import assistant

@@ -22,12 +22,12 @@ from custom_components.windowed_conversation.const import (
     CONF_SCOPE,
     DOMAIN,
 )
-from custom_components.windowed_conversation.memory.core import Fact, FactStatement, Memory, PastTurn, RecallHit
+from custom_components.windowed_conversation.memory.core import Fact, Memory, PastTurn, RecallHit
 from demo.model_server import ModelServer, call, words
 
 from .actions import act
 from .conftest import SayFn, SetUpFn, get_speech, start, stop
-from .remembered import add_fact, list_facts, memory_of, recorded_turns
+from .remembered import add_fact, add_suggestion, list_facts, memory_of, recorded_turns
 from .test_recall import ada, grace, sent
 
 __all__ = ("ada", "grace")
@@ -702,17 +702,8 @@ TEXTS = (
 
 async def mention(home: HomeAssistant, person: Context, *texts: str) -> None:
     """Store a turn and a suggestion of a person for each text, the newest last."""
-
-    def store(memory: Memory) -> None:
-        for number, text in enumerate(texts):
-            at = time.time() - 60 + number
-            turn = memory.add_turn(PastTurn("earlier", at, text, "I see.", "a1", person.user_id))
-            statement = FactStatement(
-                text, person.user_id, private=True, source="learned", quote=text, at=at, confirmed=at, turn=turn
-            )
-            memory.add_suggestion(statement, "earlier")
-
-    await memory_of(home).async_change(store)
+    for number, text in enumerate(texts):
+        await add_suggestion(home, person.user_id, text, time.time() - 60 + number)
 
 
 async def ask(say: SayFn, text: str, context: Context, **more: Any) -> str:

@@ -22,14 +22,10 @@ from custom_components.windowed_conversation.agents.local_intents import LocalAn
 from custom_components.windowed_conversation.bridge.persons import async_find_speaker
 from custom_components.windowed_conversation.bridge.tools import ToolSchemaCache, async_get_tools
 from custom_components.windowed_conversation.const import DOMAIN, MEMORY_API_ID, AskMode
-from custom_components.windowed_conversation.memory.bridge.answers import (
-    ForgetCallback,
-    MemoryAccess,
-    MemoryAnswerer,
-    async_load_sentences,
-)
+from custom_components.windowed_conversation.memory.bridge.answers import ForgetCallback, MemoryAnswerer
+from custom_components.windowed_conversation.memory.bridge.sentences import async_load_sentences
 from custom_components.windowed_conversation.memory.bridge.tools import MemoryAPI, RecallTool, make_tools
-from custom_components.windowed_conversation.memory.core import LostRows, Memory
+from custom_components.windowed_conversation.memory.core import LostRows, Memory, MemoryAccess
 from custom_components.windowed_conversation.memory.turn.dialog import LastAnswer, MemoryDialog
 from custom_components.windowed_conversation.memory.turn.remember_requests import MemoryReply
 from custom_components.windowed_conversation.memory.turn.speaker import Speaker

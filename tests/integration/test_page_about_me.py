@@ -18,13 +18,12 @@ from custom_components.windowed_conversation.const import (
     CONF_PERSISTENCE,
     CONF_RECORD,
 )
-from custom_components.windowed_conversation.memory.core import FactStatement, Memory, PastTurn
 from custom_components.windowed_conversation.page import about_me
 
 from .actions import act
 from .conftest import AGENT, SayFn, SetUpFn
 from .page_reads import read_page
-from .remembered import add_fact, memory_of
+from .remembered import add_fact, add_suggestion, memory_of
 from .states import add_satellite
 from .store_file import Disk
 from .test_memory_actions import BINS, DENTIST, HANSEN, TEA, People, people, told
@@ -371,17 +370,7 @@ MENTIONED = "Tom takes antidepressants"
 
 async def mention(home: HomeAssistant, person: Context, text: str = MENTIONED) -> str:
     """Store a turn of a person with a suggestion, and return the id of the suggestion."""
-
-    def store(memory: Memory) -> int:
-        at, owner = time.time(), person.user_id
-        turn = memory.add_turn(PastTurn("c1", at, f"but {text}", "I see.", "a1", owner))
-        statement = FactStatement(
-            text, owner, private=True, source="learned", quote=f"but {text}", at=at, confirmed=at, turn=turn
-        )
-        memory.add_suggestion(statement, "c1")
-        return next(fact.id for fact in memory.get_facts(owner) if fact.turn == turn)
-
-    return f"fact:{await memory_of(home).async_change(store)}"
+    return f"fact:{await add_suggestion(home, person.user_id, text, time.time(), f'but {text}')}"
 
 
 async def decide(home: HomeAssistant, person: Context, fact: str, decision: str) -> None:

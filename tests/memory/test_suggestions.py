@@ -80,9 +80,10 @@ def test_search_says_that_a_suggestion_is_one(memory) -> None:
     assert {each.text: each.is_suggestion for each in found} == {PILLS: True, "Tom takes vitamins": False}
 
 
-def test_suggestion_that_is_public_is_refused() -> None:
+def test_suggestion_that_is_public_is_refused(memory) -> None:
+    row, _ = mention(memory, "Tom drinks tea")
     with pytest.raises(ValueError, match="private"):
-        FactStatement(PILLS, None, private=False, source="learned", quote=SAID, at=NOW, confirmed=NOW, turn=1)
+        add_suggestion(memory, replace(suggestion(row), person=None, private=False), "c1")
 
 
 @pytest.mark.parametrize("conditions", [{"ids": [("turn", 1)]}, {"query": "Tom takes"}, {}], ids=str)

@@ -14,7 +14,7 @@ from homeassistant.helpers import llm
 
 from ..bridge.turn_report import async_fire_turn_event
 from ..const import DOMAIN
-from ..memory.bridge.tools import RememberTool
+from ..memory.bridge.tools import REMEMBER_TOOL_NAME
 from ..memory.core import PastTurn
 from ..memory.turn.speaker import is_about_speaker
 from ..memory.turn.suggestions import QUIET_SECONDS
@@ -201,7 +201,7 @@ def _build_past_turn(agent: Agent, turn: ConversationTurn, messages: tuple[Messa
     state, speaker = turn.state, turn.speaker
     tools = tuple(dict.fromkeys([call.name for message in messages for call in message.tool_calls]))
     # the model has already remembered what there was
-    is_unread = agent.config.reads_ended and RememberTool.name not in tools
+    is_unread = agent.config.reads_ended and REMEMBER_TOOL_NAME not in tools
     if speaker.person is None and is_about_speaker(speaker.text, speaker.language):
         return None
     return PastTurn(

@@ -32,7 +32,7 @@ from ..bridge.errors import (
 )
 from ..bridge.persons import async_find_speaker, async_get_device_owners
 from ..bridge.turn_report import async_trace_turn, name_asked_agents
-from ..memory.bridge.answers import are_sentences_loaded, async_load_sentences
+from ..memory.bridge.sentences import are_sentences_loaded, async_load_sentences
 from ..turn.errors import IdTooLong
 from ..turn.routing import (
     Route,

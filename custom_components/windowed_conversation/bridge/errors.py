@@ -9,10 +9,12 @@ import math
 from pathlib import Path
 import re
 import traceback
+from typing import Any
 
 from homeassistant.core import HomeAssistant
 from homeassistant.exceptions import HomeAssistantError, ServiceValidationError, Unauthorized
 from homeassistant.generated.languages import LANGUAGES
+from homeassistant.helpers import llm
 from homeassistant.helpers.intent import IntentResponseErrorCode
 from homeassistant.helpers.translation import async_get_translations
 from homeassistant.util.language import matches
@@ -192,6 +194,11 @@ def build_translated_error[ErrorT: HomeAssistantError](key: str, kind: type[Erro
 def build_refusal(key: str, /, **placeholders: str) -> ServiceValidationError:
     """Return the error that an action raises for a mistake of its caller."""
     return build_translated_error(key, ServiceValidationError, **placeholders)
+
+
+def refuse(reason: str, text: str, **data: Any) -> llm.ToolResult:
+    """Return the result of a call that changed nothing, with a text for the model that says why."""
+    return llm.ToolResult(data={"error": reason, "error_text": text, **data}, error=True)
 
 
 @contextmanager

@@ -16,6 +16,7 @@ import probatio
 
 from ..const import DOMAIN
 from ..window import Attachment
+from .errors import refuse
 
 MAX_FILE_BYTES = 20 * 1024**2
 _MAX_NAME_CHARS = 64
@@ -154,11 +155,11 @@ class LookTool(llm.Tool):
         )
         found = intent.async_match_targets(hass, wanted)
         if found.no_match_reason is intent.MatchFailedReason.DUPLICATE_NAME:
-            return _refuse("several_found")
+            return refuse("several_found", _REFUSALS["several_found"])
         if not name or len(found.states) != 1:
-            return _refuse("not_found")
+            return refuse("not_found", _REFUSALS["not_found"])
         if self._look_count >= _MAX_LOOKS:
-            return _refuse("too_many")
+            return refuse("too_many", _REFUSALS["too_many"])
         self._look_count += 1
         return await self._async_look(hass, tool_input.id, found.states[0].entity_id, name)
 
@@ -173,9 +174,9 @@ class LookTool(llm.Tool):
             if (task := asyncio.current_task()) is not None and task.cancelling():
                 # Home Assistant takes the cancellation of a turn for a camera without a picture.
                 raise asyncio.CancelledError from None
-            return _refuse("no_picture")
+            return refuse("no_picture", _REFUSALS["no_picture"])
         except UnreadableFile:
-            return _refuse("not_readable")
+            return refuse("not_readable", _REFUSALS["not_readable"])
         self._pictures[call_id] = picture
         return llm.ToolResult(data={"camera": name, "at": f"{dt_util.now():%Y-%m-%d %H:%M}", "note": _NOTE})
 
@@ -183,10 +184,5 @@ class LookTool(llm.Tool):
 def create_look_tools(hass: HomeAssistant, pictures: dict[str, Attachment]) -> tuple[llm.Tool, ...]:
     """Return the tool, or none if no camera is exposed. It adds its pictures to `pictures`, by call id."""
     cameras = hass.states.async_entity_ids(_CAMERA_DOMAIN)
-    return (
-        (LookTool(pictures),) if any(async_should_expose(hass, CONVERSATION_DOMAIN, each) for each in cameras) else ()
-    )
-
-
-def _refuse(reason: str) -> llm.ToolResult:
-    return llm.ToolResult(data={"error": reason, "error_text": _REFUSALS[reason]}, error=True)
+    has_camera = any(async_should_expose(hass, CONVERSATION_DOMAIN, each) for each in cameras)
+    return (LookTool(pictures),) if has_camera else ()

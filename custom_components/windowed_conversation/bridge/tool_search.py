@@ -17,6 +17,7 @@ import probatio
 from ..const import DOMAIN
 from ..memory.core import Words
 from ..providers import ToolSchema, count_tools_tokens
+from .errors import refuse
 from .tools import CALL_TOOL, SafeAPIInstance, describe_schema
 
 FIND_TOOLS = f"{DOMAIN}__find_tools"
@@ -123,7 +124,7 @@ class FindTools(llm.Tool):
         languages = tuple(dict.fromkeys((llm_context.language or hass.config.language, hass.config.language)))
         found = await hass.async_add_executor_job(rank_tools, query, tuple(self._schemas.values()), languages)
         if not found:
-            return llm.ToolResult(data={"error": "not_found", "error_text": _NOT_FOUND_TEXT}, error=True)
+            return refuse("not_found", _NOT_FOUND_TEXT)
         tools, tokens = list[JsonValueType](), 0
         for schema in found[:_MAX_FOUND_TOOLS]:
             tokens += count_tools_tokens([schema])
@@ -147,4 +148,4 @@ class CallTool(llm.Tool):
     async def async_call(
         self, hass: HomeAssistant, tool_input: llm.ToolInput, llm_context: llm.LLMContext
     ) -> llm.ToolResult:
-        return llm.ToolResult(data={"error": "unknown_tool", "error_text": _UNKNOWN_TEXT}, error=True)
+        return refuse("unknown_tool", _UNKNOWN_TEXT)

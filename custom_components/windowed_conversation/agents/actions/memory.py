@@ -16,7 +16,7 @@ from homeassistant.util.json import JsonObjectType, JsonValueType
 import probatio
 
 from ...bridge.errors import build_refusal, build_translated_error
-from ...memory.bridge.answers import async_load_sentences
+from ...memory.bridge.sentences import async_load_sentences
 from ...memory.core import (
     KINDS,
     MAX_FACT_CHARS,

@@ -12,7 +12,7 @@ from homeassistant.helpers import llm
 from ...bridge.errors import log_fault
 from ...bridge.persons import async_find_person
 from ...bridge.turn_report import async_fire_summary_event
-from ...memory.bridge.answers import async_load_sentences
+from ...memory.bridge.sentences import async_load_sentences
 from ...memory.core import Summary
 from ...memory.turn.speaker import is_about_speaker
 from ...providers import ProviderError, Usage

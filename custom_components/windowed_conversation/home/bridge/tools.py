@@ -12,6 +12,7 @@ from homeassistant.util import dt as dt_util
 from homeassistant.util.json import JsonObjectType
 import probatio
 
+from ...bridge.errors import refuse
 from ...const import DOMAIN
 from ...turn.names import area_name
 from ..core.home import SearchResult, build_entity_listing, search_entities
@@ -112,7 +113,7 @@ class GetHistoryTool(_HomeTool):
         self, hass: HomeAssistant, entity_id: str, entity: EntityState, span: Period
     ) -> llm.ToolResult:
         if "recorder" not in hass.config.components:
-            return _refuse("no_history", _NO_HISTORY_TEXT)
+            return refuse("no_history", _NO_HISTORY_TEXT)
         changes, read_to = await get_instance(hass).async_add_executor_job(_read_changes, hass, entity_id, span)
         current = hass.states.get(entity_id)
         # the recorder writes a change up to a second later
@@ -120,7 +121,7 @@ class GetHistoryTool(_HomeTool):
         if current is not None and read_to == span.end and recorded_to < current.last_updated <= span.end:
             changes += _list_changes([current], hass, span)
         if not changes:
-            return _refuse("nothing_recorded", _NOTHING_RECORDED_TEXT)
+            return refuse("nothing_recorded", _NOTHING_RECORDED_TEXT)
         data: JsonObjectType = {"note": _DATA_NOTE, "history": history_text(entity, changes, read_to)}
         return llm.ToolResult(data=data)
 

@@ -1,12 +1,22 @@
 """The rows of facts, turns and summaries. A repeated fact has one row; an outdated fact refers to its replacement."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 import sqlite3
 from typing import Any
 
 from . import index
-from .records import Fact, FactTelling, MemoryFull, MemoryKind, PastSummary, PastTurn, Replacement, Summary
+from .records import (
+    Fact,
+    FactStatement,
+    FactTelling,
+    MemoryFull,
+    MemoryKind,
+    PastSummary,
+    PastTurn,
+    Replacement,
+    Summary,
+)
 from .search import build_visibility_condition
 from .words import (
     MAX_ANSWER_CHARS,
@@ -31,32 +41,6 @@ _MAX_STATEMENTS = 100
 _ROWS_PER_LIMIT_CHECK = 500
 
 _OWNER_CONDITION = "conversation = :conversation AND agent IS :agent AND person IS :person"
-
-
-@dataclass(frozen=True, slots=True)
-class FactStatement:
-    """A fact to store, either stated by a user or exported."""
-
-    text: str
-    person: str | None
-    private: bool
-    source: str
-    quote: str
-    at: float
-    confirmed: float
-    # How often it was stated.
-    tellings: int = 1
-    # Other words by which somebody may ask for it, or None if nobody has written any yet.
-    search_words: str | None = None
-    # The turn in which its owner mentioned it. None for a fact that somebody told or confirmed.
-    turn: int | None = None
-
-    def __post_init__(self) -> None:
-        """Raise ValueError for a private fact without an owner, which nobody could see, and a public suggestion."""
-        if self.private and self.person is None:
-            raise ValueError("A private fact is a person's")
-        if self.turn is not None and not self.private:
-            raise ValueError("A suggestion is private")
 
 
 def store_fact(

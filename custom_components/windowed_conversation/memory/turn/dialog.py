@@ -82,7 +82,7 @@ class MemoryDialog:
     def leave_question_open(self) -> None:
         """Keep the question that the input answers with neither yes nor no, unless that was so before."""
         last = self.last_answer
-        if last.on_yes is not None and last.question and not last.is_unclear:
+        if last.question and not last.is_unclear:
             self.open_question = last.question
             self.answers[self.conversation_key] = replace(last, is_unclear=True, answered_at=time.monotonic())
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from functools import cache
 import re
 
+from ...turn.names import SENTENCE_MARKS
 from ...turn.routing import is_question
 from ..core import MAX_FACT_CHARS, base_language
 from .speaker import (
@@ -27,7 +28,6 @@ _HEADING_PATTERN = re.compile(r"[:：\n]")  # noqa: RUF001 - of several scripts
 _QUOTED_PATTERN = re.compile('["“„«「『][^"“”»」』]*["“”»」』]?')
 _OPENING_QUOTES, _CLOSING_QUOTES, _PLAIN_QUOTE = "“„«「『", "”»」』", '"'
 _MARK = "\N{OBJECT REPLACEMENT CHARACTER}"
-_STRIPPABLE_CHARS = " \t\r\n.,;:!…。，；：！、"  # noqa: RUF001 - of several scripts
 
 
 def find_statement(quote: str, said: str, language: str) -> str | None:
@@ -48,7 +48,7 @@ def find_statement(quote: str, said: str, language: str) -> str | None:
     start, end = tokens[first][1].start(), tokens[first + len(wanted) - 1][1].end()
     sentences = [each.group() for each in SENTENCE_PATTERN.finditer(said) if each.start() < end and start < each.end()]
     is_asked = any(is_question(each) and _is_request(each, language) for each in sentences)
-    clause = said[start:end].strip(_STRIPPABLE_CHARS)
+    clause = said[start:end].strip(SENTENCE_MARKS)
     heading = _HEADING_PATTERN.split(said[:start])[0] if _HEADING_PATTERN.search(said[:start]) else ""
     if is_asked or is_question(clause) or _is_request(clause, language) or _is_quoted(said[:start], clause, quote):
         return None
@@ -106,7 +106,7 @@ def _is_request(text: str, language: str) -> bool:
 
 def _is_quoted(before: str, clause: str, quote: str) -> bool:
     """Return whether a quote is between quotation marks, of which the clause may contain the first."""
-    before += clause[: max(0, clause.casefold().find(quote.casefold().strip(_STRIPPABLE_CHARS)))]
+    before += clause[: max(0, clause.casefold().find(quote.casefold().strip(SENTENCE_MARKS)))]
     opened = sum(map(before.count, _OPENING_QUOTES)) - sum(map(before.count, _CLOSING_QUOTES))
     return opened > 0 or before.count(_PLAIN_QUOTE) % 2 == 1
 
@@ -115,7 +115,7 @@ def _strip_openers(text: str, base: str) -> str:
     data = load_language(base).get("memory", {})
     phrases = [*data.get("openers", ()), *data.get("please", ())]
     found = phrases and re.match(rf"(?:(?:{'|'.join(map(re.escape, phrases))})\b\W*)+", text.casefold())
-    return text.casefold()[found.end() if found else 0 :].lstrip(_STRIPPABLE_CHARS)
+    return text.casefold()[found.end() if found else 0 :].lstrip(SENTENCE_MARKS)
 
 
 @cache

@@ -40,6 +40,7 @@ from ..core import (
     LostRows,
     Memory,
     MemoryKind,
+    RecallHit,
     Tombstone,
     clean_text,
     has_time_between,
@@ -121,7 +122,10 @@ class ForgottenExchanges:
 
     def _is_kept(self, place: WindowId, exchange: Exchange) -> bool:
         window = WindowKey.parse(place[1])
-        said, *answers = _iter_texts(exchange)
+        # the stamp has only names and weekdays, and no text of the user
+        said, *answers = [extract_user_text(message.content) for message in exchange.messages]
+        calls = chain.from_iterable(message.tool_calls for message in exchange.messages)
+        answers += [json.dumps(dict(call.arguments), ensure_ascii=False, default=str) for call in calls]
         first, last = exchange.messages[0], exchange.messages[-1]
         text = ExchangeText(
             said,
@@ -286,14 +290,6 @@ def _exchange_key(exchange: Exchange) -> _ExchangeKey:
     return exchange.messages[0].created, exchange.messages[0].content
 
 
-def _iter_texts(exchange: Exchange) -> Iterator[str]:
-    """Yield the texts of an exchange: first those of its messages, then the arguments of its tool calls."""
-    # the stamp has only names and weekdays, and no text of the user
-    yield from (extract_user_text(message.content) for message in exchange.messages)
-    for call in chain.from_iterable(message.tool_calls for message in exchange.messages):
-        yield json.dumps(dict(call.arguments), ensure_ascii=False, default=str)
-
-
 def remove_profile(system: Message | None) -> Message | None:
     """Return the system message without the profile, which may contain forgotten facts.
 
@@ -306,7 +302,7 @@ def remove_profile(system: Message | None) -> Message | None:
 
 
 def forget_fact(
-    memory: Memory, speaker: Speaker, query: str, is_meant: Callable[[int | None], bool] = lambda _: True
+    memory: Memory, speaker: Speaker, query: str, is_meant: Callable[[RecallHit | None], bool] = lambda _: True
 ) -> MemoryReply:
     """Forget the single fact that matches, or else the turns with the text. If several match, only list them.
 
@@ -319,87 +315,88 @@ def forget_fact(
         named = tuple(fact.id for fact in some if is_meant(None))
         return MemoryReply(ReplyKey.SEVERAL_FOUND, say_facts(memory, some, speaker.language), named_fact_ids=named)
     if not meant:
-        near = _ask_about_near_facts(memory, speaker, query)
-        return near or _forget_past_memories(memory, speaker, query, is_meant=is_meant(None))
+        words, near = speaker.build_words(), _ask_about_near_facts(memory, speaker, query)
+        is_short = len(words.search_terms(query).words) < _MIN_QUERY_WORDS
+        if near or is_short or not is_supported_by(query, speaker.text, None, words):
+            return near or MemoryReply(ReplyKey.NOT_FOUND)
+        return _forget_matches(memory, speaker, query, _PAST, is_meant=is_meant(None))
     ids, said = [("fact", fact.id) for fact in meant], say_facts(memory, meant[:1], speaker.language)
     forget = partial(_forget_facts, phrase=ReplyKey.FORGOTTEN, named=said, ids=ids, person=speaker.person)
-    if speaker.is_known_by_device or len(meant) > 1 or not is_meant(meant[0].id):
+    if speaker.is_known_by_device or len(meant) > 1 or not is_meant(meant[0]):
         return MemoryReply(ReplyKey.ASK_TO_FORGET_FACT, said, on_yes=forget)
     return forget(memory)
+
+
+def ask_to_forget_thing(memory: Memory, speaker: Speaker, query: str) -> MemoryReply:
+    """Ask whether to forget the fact that names a thing. Nothing is forgotten at once, and no turn."""
+    if find_matching_facts(memory, speaker, query):
+        return forget_fact(memory, speaker, query, lambda row: row is None)
+    return _ask_about_near_facts(memory, speaker, query) or MemoryReply(ReplyKey.NOT_FOUND)
+
+
+def ask_to_forget_named(memory: Memory, speaker: Speaker, named: Collection[int]) -> MemoryReply | None:
+    """Ask whether to forget the fact that memory named last. Return None if it named none or several."""
+    facts = [fact for fact in memory.get_facts(speaker.person, private=speaker.is_alone) if fact.id in named]
+    if len(facts) != 1:
+        return None
+    said = say_facts(memory, facts, speaker.language)
+    ids = [("fact", facts[0].id)]
+    forget = partial(_forget_facts, phrase=ReplyKey.FORGOTTEN, named=said, ids=ids, person=speaker.person)
+    return MemoryReply(ReplyKey.ASK_TO_FORGET_FACT, said, on_yes=forget)
 
 
 def _ask_about_near_facts(memory: Memory, speaker: Speaker, query: str) -> MemoryReply | None:
     """Return the question whether the fact with words like those of a query is meant, or None if there is none."""
     near = find_near_facts(query, memory.get_facts(speaker.person, private=speaker.is_alone))
-    if not near:
-        return None
-    named = say_facts(memory, near[:MAX_FACTS_NAMED], speaker.language)
+    some = near[:MAX_FACTS_NAMED]
+    named, ids = say_facts(memory, some, speaker.language), [("fact", fact.id) for fact in some]
     if len(near) > 1:
-        return MemoryReply(
-            ReplyKey.SEVERAL_FOUND, named, named_fact_ids=tuple(fact.id for fact in near[:MAX_FACTS_NAMED])
-        )
-    forget = partial(
-        _forget_facts, phrase=ReplyKey.FORGOTTEN, named=named, ids=[("fact", near[0].id)], person=speaker.person
-    )
-    return MemoryReply(ReplyKey.ASK_IF_MEANT, named, on_yes=forget)
+        return MemoryReply(ReplyKey.SEVERAL_FOUND, named, named_fact_ids=tuple(row for _, row in ids))
+    forget = partial(_forget_facts, phrase=ReplyKey.FORGOTTEN, named=named, ids=ids, person=speaker.person)
+    return MemoryReply(ReplyKey.ASK_IF_MEANT, named, on_yes=forget) if near else None
 
 
-def forget_everything(memory: Memory, speaker: Speaker, about: str) -> MemoryReply:
-    """Forget everything that contains all words of `about`. For "me", forget everything that the speaker owns."""
-    if is_about_speaker(about, speaker.language) and not speaker.build_words().search_terms(about).words:
+def forget_everything(memory: Memory, speaker: Speaker, query: str) -> MemoryReply:
+    """Forget everything that contains all words of a query. For "me", forget everything that the speaker owns."""
+    if is_about_speaker(query, speaker.language) and not speaker.build_words().search_terms(query).words:
         return _ask_to_forget_person(memory, speaker)
-    selected = memory.forget(query=about, person=speaker.person, dry_run=True)
-    if not selected.facts and (near := _ask_about_near_facts(memory, speaker, about)):
-        return near
-    if not selected.has_matches:
-        return MemoryReply(ReplyKey.NOT_FOUND)
-    if len(selected.facts) > _MAX_FORGOTTEN_FACTS or _count_past_memories(selected) > _MAX_PAST_MEMORIES:
-        return MemoryReply(ReplyKey.TOO_MUCH)
-    found = [fact for fact in memory.get_facts(speaker.person) if fact.id in selected.facts]
-    # others share this window, so private facts are forgotten but not read out
-    shown = [fact for fact in found if speaker.is_alone or not fact.private]
-    named = say_facts(memory, shown, speaker.language)
-    phrase = ReplyKey.FORGOTTEN if named else ReplyKey.FORGOTTEN_PAST
-    forget = partial(_forget_facts, phrase=phrase, named=named, query=about, person=speaker.person)
-    if speaker.is_known_by_device or len(found) > 1:
-        return MemoryReply(ReplyKey.ASK_TO_FORGET, counts=_count_losses(len(found), selected), on_yes=forget)
-    return forget(memory)
+    return _forget_matches(memory, speaker, query, KINDS, is_meant=True)
 
 
 def _ask_to_forget_person(memory: Memory, speaker: Speaker) -> MemoryReply:
     if speaker.person is None:
         return MemoryReply(ReplyKey.UNKNOWN_SPEAKER)
-    selected = memory.forget(person=speaker.person, dry_run=True)
     own = sum(fact.person is not None for fact in memory.get_facts(speaker.person))
-    forget, counts = (
-        partial(_forget_facts, phrase=ReplyKey.FORGOTTEN_PERSON, person=speaker.person),
-        _count_losses(own, selected),
-    )
+    counts = _count_losses(own, memory.forget(person=speaker.person, dry_run=True))
+    forget = partial(_forget_facts, phrase=ReplyKey.FORGOTTEN_PERSON, person=speaker.person)
     return MemoryReply(ReplyKey.CONFIRM_ALL, counts=counts, on_yes=forget) if any(counts) else forget(memory)
 
 
-def _forget_past_memories(memory: Memory, speaker: Speaker, query: str, *, is_meant: bool) -> MemoryReply:
-    """Forget the turns, summaries and exchanges that contain the words, if they belong to the speaker."""
-    words = speaker.build_words()
-    if len(words.search_terms(query).words) < _MIN_QUERY_WORDS or not is_supported_by(query, speaker.text, None, words):
-        return MemoryReply(ReplyKey.NOT_FOUND)
-    selected = memory.forget(query=query, person=speaker.person, kinds=_PAST, dry_run=True)
+def _forget_matches(
+    memory: Memory, speaker: Speaker, query: str, kinds: tuple[MemoryKind, ...], *, is_meant: bool
+) -> MemoryReply:
+    """Forget the memories of these kinds, and the exchanges, that contain the words, if they belong to the speaker."""
+    selected = memory.forget(query=query, person=speaker.person, kinds=kinds, dry_run=True)
+    # a suggestion goes with its turn, and is no fact yet
+    facts = selected.facts if "fact" in kinds else ()
+    if "fact" in kinds and not facts and (near := _ask_about_near_facts(memory, speaker, query)):
+        return near
     if not selected.has_matches:
         return MemoryReply(ReplyKey.NOT_FOUND)
-    if _count_past_memories(selected) > _MAX_PAST_MEMORIES:
+    if len(facts) > _MAX_FORGOTTEN_FACTS or len(selected.turns) + len(selected.summaries) > _MAX_PAST_MEMORIES:
         return MemoryReply(ReplyKey.TOO_MUCH)
-    forget = partial(_forget_facts, phrase=ReplyKey.FORGOTTEN_PAST, query=query, person=speaker.person, kinds=_PAST)
-    if speaker.is_known_by_device or not is_meant:
-        return MemoryReply(ReplyKey.ASK_TO_FORGET, counts=_count_losses(0, selected), on_yes=forget)
+    found = [fact for fact in memory.get_facts(speaker.person) if fact.id in facts]
+    # others share this window, so private facts are forgotten but not read out
+    named = say_facts(memory, [fact for fact in found if speaker.is_alone or not fact.private], speaker.language)
+    phrase = ReplyKey.FORGOTTEN if named else ReplyKey.FORGOTTEN_PAST
+    forget = partial(_forget_facts, phrase=phrase, named=named, query=query, person=speaker.person, kinds=kinds)
+    if speaker.is_known_by_device or len(found) > 1 or not is_meant:
+        return MemoryReply(ReplyKey.ASK_TO_FORGET, counts=_count_losses(len(found), selected), on_yes=forget)
     return forget(memory)
 
 
 def _forget_facts(memory: Memory, *, phrase: ReplyKey, named: tuple[str, ...] = (), **conditions: Any) -> MemoryReply:
     return MemoryReply(phrase, named, forgotten_rows=memory.forget(**conditions))
-
-
-def _count_past_memories(forgotten: LostRows) -> int:
-    return len(forgotten.turns) + len(forgotten.summaries)
 
 
 def _count_losses(facts: int, preview: LostRows) -> tuple[int, int]:

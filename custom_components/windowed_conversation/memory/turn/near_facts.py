@@ -12,7 +12,7 @@ _MAX_ENDING_CHARS = 2
 # The least number of letters of a part of a compound.
 _MIN_PART_CHARS = 4
 # The minimum share of the query's words that a fact must have.
-_MIN_SHARE = 0.6
+_MIN_SHARE = 0.5
 
 # Letters that are no letter with a diacritic.
 _LETTER_TABLE = str.maketrans("łđø", "ldo")
@@ -21,19 +21,18 @@ _LETTER_TABLE = str.maketrans("łđø", "ldo")
 def find_near_facts(query: str, facts: Sequence[Fact]) -> list[Fact]:
     """Return the facts with the most words that are like those of a query, if they are most of its words."""
     wanted = _list_words(query)
-    counts = {fact.id: _count_like_words(wanted, _list_words(fact.text)) for fact in facts}
+    # the number of wanted words that have one like them, and the number of words that are like a wanted one
+    counts = dict[int, tuple[int, int]]()
+    for fact in facts:
+        words = _list_words(fact.text)
+        likes = [{word for word in words if _is_like(each, word)} for each in wanted]
+        counts[fact.id] = sum(map(bool, likes)), len(set().union(*likes))
     most = max(counts.values(), default=(0, 0))
     return [fact for fact in facts if counts[fact.id] == most and most[0] >= max(1, _MIN_SHARE * len(wanted))]
 
 
 def _list_words(text: str) -> list[str]:
     return [remove_diacritics(word).translate(_LETTER_TABLE) for word in get_content_words(text)]
-
-
-def _count_like_words(wanted: list[str], words: list[str]) -> tuple[int, int]:
-    """Return the number of wanted words that have one like them, and the number of words that are like a wanted one."""
-    likes = [[word for word in words if _is_like(each, word)] for each in wanted]
-    return sum(map(bool, likes)), len({word for some in likes for word in some})
 
 
 def _is_like(first: str, second: str) -> bool:

@@ -78,12 +78,12 @@ class RecallText:
         """Return the possible lines for a search result, the most complete one first."""
         if found.kind == "fact":
             mark = MENTIONED if found.is_suggestion else ""
-            return (f"{self._format_origin(found, HOME_LABEL)}{mark}: {_quote(found.text)}",)
+            return (f"{self._format_origin(found, HOME_LABEL)}{mark}: {quote_text(found.text)}",)
         if found.kind == "summary":
-            return (f"{self._format_origin(found, HOME_LABEL)}, {SUMMARY_LABEL}: {_quote(found.excerpt)}",)
+            return (f"{self._format_origin(found, HOME_LABEL)}, {SUMMARY_LABEL}: {quote_text(found.excerpt)}",)
         said, _, answer = found.text.partition("\n")
-        line = f"{self._format_origin(found, 'someone')}: {_quote(said)}"
-        return (f"{line}, answered: {_quote(answer)}", line) if answer else (line,)
+        line = f"{self._format_origin(found, 'someone')}: {quote_text(said)}"
+        return (f"{line}, answered: {quote_text(answer)}", line) if answer else (line,)
 
     def _format_origin(self, found: RecallHit, nobody: str) -> str:
         """Return the date and the person; for today and yesterday, the time as well."""
@@ -109,7 +109,8 @@ def clean_sentence(text: str) -> str:
     return remove_delimiters(_SEPARATOR_PATTERN.sub(", ", text))
 
 
-def _quote(text: str) -> str:
+def quote_text(text: str) -> str:
+    """Return the text of `clean_sentence` between quotation marks, with those inside it replaced."""
     return f'"{clean_sentence(text).replace('"', "'")}"'
 
 

@@ -16,6 +16,7 @@ _MAX_AGO = 400
 _MAX_DIGITS = 4
 _WEEK_DAYS = 7
 _YEAR_MONTHS = 12
+_UNITS = ("days", "weeks", "months", "years")
 
 _SLOT_PATTERN = re.compile(r"\{[^{}]*\}|<[^<>]*>")
 _OPTIONAL_PATTERN = re.compile(r"\[[^\[\]]*\]")
@@ -66,16 +67,16 @@ def build_recall_query(speaker: Speaker, now: datetime, command_words: frozenset
     )
     if span is None:
         return query
-    lists_time = query.is_question and _names_speaker(span.text, speaker.language)
+    # a question about what the speaker, or the speaker and others, said or did
+    edge, pronouns = get_word_boundary(speaker.language), load_language(speaker.language)["past"]["i_or_we"]
+    is_about_us = re.search(f"{edge}(?:{pronouns}){edge}", span.text, re.IGNORECASE) is not None
     return query._replace(
-        text=span.text, since=span.since, until=span.until, is_time_over=span.is_over, lists_time=lists_time
+        text=span.text,
+        since=span.since,
+        until=span.until,
+        is_time_over=span.is_over,
+        lists_time=query.is_question and is_about_us,
     )
-
-
-def _names_speaker(text: str, language: str) -> bool:
-    """Return whether a question about the past is about what the speaker, or the speaker and others, said or did."""
-    edge = get_word_boundary(language)
-    return re.search(f"{edge}(?:{load_language(language)['past']['i_or_we']}){edge}", text, re.IGNORECASE) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,8 @@ def find_past_time(text: str, language: str, now: datetime) -> TimeSpan | None:
             days = find_days(found, now)
             if days is None:
                 continue
-            first, end = (_start_of_day(now, day) for day in days)
+            midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+            first, end = (midnight + timedelta(days=day) for day in days)
             rest = f"{text[: found.start()]} {text[found.end() :]}" if is_removed else text
             return TimeSpan(
                 first.timestamp(), min(end, now).timestamp(), " ".join(rest.split()), is_removed and end <= now
@@ -124,8 +126,8 @@ def _load_phrases(language: str) -> tuple[tuple[re.Pattern[str], _DayFinder, boo
         (_name_groups(phrases["last_weekday"], phrases["weekday_names"]), _find_weekday, True),
         (_name_groups(phrases["in_month"], phrases["month_names"]), _find_month, False),
     ]
-    for unit, find_last in _FIND_LAST_BY_UNIT.items():
-        finders += [(phrase, partial(_find_last, find_last, count), True) for phrase, count in phrases[unit].items()]
+    for unit in _UNITS:
+        finders += [(phrase, partial(_find_last, unit, count), True) for phrase, count in phrases[unit].items()]
     edge = get_word_boundary(language)
     return tuple(
         [
@@ -149,7 +151,7 @@ def _find_ago(match: re.Match[str], now: datetime, numbers: Mapping[str, int]) -
     number = int(word) if word.isdecimal() and len(word) < _MAX_DIGITS else numbers.get(word, 0)
     if not 0 < number <= _MAX_AGO or match.lastindex is None:
         return None
-    return tuple(_FIND_LAST_BY_UNIT.values())[match.lastindex - 2](now, number)
+    return _find_last(_UNITS[match.lastindex - 2], number, match, now)
 
 
 def _find_weekday(match: re.Match[str], now: datetime) -> _Days:
@@ -158,40 +160,22 @@ def _find_weekday(match: re.Match[str], now: datetime) -> _Days:
 
 
 def _find_month(match: re.Match[str], now: datetime) -> _Days:
-    return _last_months(now, (now.month - 1 - _get_group_number(match)) % _YEAR_MONTHS)
+    return _find_last("months", (now.month - 1 - _get_group_number(match)) % _YEAR_MONTHS, match, now)
 
 
-def _find_last(find: Callable[[datetime, int], _Days], count: int, _match: re.Match[str], now: datetime) -> _Days:
-    return find(now, count)
-
-
-def _last_days(_now: datetime, count: int) -> _Days:
-    return -count, 1 - count
-
-
-def _last_weeks(now: datetime, count: int) -> _Days:
-    first = -now.weekday() - count * _WEEK_DAYS
-    return first, first + _WEEK_DAYS
-
-
-def _last_months(now: datetime, count: int) -> _Days:
-    months = now.year * _YEAR_MONTHS + now.month - 1 - count
-    return _days_until_month(now, months), _days_until_month(now, months + 1)
-
-
-def _last_years(now: datetime, count: int) -> _Days:
-    months = (now.year - count) * _YEAR_MONTHS
-    return _days_until_month(now, months), _days_until_month(now, months + _YEAR_MONTHS)
+def _find_last(unit: str, count: int, _match: re.Match[str], now: datetime) -> _Days:
+    """Return the day, week, month or year that is `count` of them before the current one."""
+    if unit == "days":
+        return -count, 1 - count
+    if unit == "weeks":
+        first = -now.weekday() - count * _WEEK_DAYS
+        return first, first + _WEEK_DAYS
+    months, length = (now.month - 1 - count, 1) if unit == "months" else (-count * _YEAR_MONTHS, _YEAR_MONTHS)
+    months += now.year * _YEAR_MONTHS
+    return _days_until_month(now, months), _days_until_month(now, months + length)
 
 
 def _days_until_month(now: datetime, months: int) -> int:
     """Return the days from today to the first day of a month, which is counted in months since the year 0."""
     year, month = divmod(months, _YEAR_MONTHS)
     return (now.date().replace(year=max(year, 1), month=month + 1, day=1) - now.date()).days
-
-
-def _start_of_day(now: datetime, days: int) -> datetime:
-    return now.replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=days)
-
-
-_FIND_LAST_BY_UNIT = {"days": _last_days, "weeks": _last_weeks, "months": _last_months, "years": _last_years}

@@ -9,13 +9,25 @@ from datetime import datetime, tzinfo
 from enum import StrEnum
 from functools import partial
 import re
+import time
 from types import EllipsisType
 from typing import Any
 
-from ..core import Fact, LostRows, Memory, MemoryFull, RecallHit, Words, clean_fact, clean_text, join_lines
-from .recall import HOME_LABEL, MENTIONED, SUMMARY_LABEL, group_alike
+from ..core import (
+    Fact,
+    FactStatement,
+    LostRows,
+    Memory,
+    MemoryFull,
+    RecallHit,
+    Words,
+    clean_fact,
+    clean_text,
+    join_lines,
+)
+from .recall import HOME_LABEL, MENTIONED, SUMMARY_LABEL, group_alike, quote_text
 from .speaker import Speaker, is_about_speaker, load_language
-from .updates import build_search_query, find_update, may_replace, shares_subject
+from .updates import FoundUpdate, build_search_query, find_update, may_replace, shares_subject
 
 # The maximum number of facts to read out at a time, and to name if several facts match.
 _MAX_FACTS_READ = 7
@@ -35,8 +47,6 @@ _MAX_WORDLESS_CANDIDATES = 200
 
 # Conjunctions after which German, Dutch and Scandinavian languages order the words unlike in a main clause.
 _CONJUNCTION_TEMPLATE = r"(?:^|\W)(dass|daß|dat|att|at)\s+{}"
-
-_QUOTATION_MARK_TABLE = str.maketrans(dict.fromkeys('"“”„«»「」', "'"))
 
 
 class ReplyKey(StrEnum):
@@ -62,12 +72,6 @@ class ReplyKey(StrEnum):
     CONFIRM_ALL = "memory_ask_everything"
     ASK_TO_FORGET_FACT = "memory_ask_fact"
     ASK_IF_MEANT = "memory_ask_near"
-    FACTS_ONE = "memory_facts_one"
-    FACTS_FEW = "memory_facts_few"
-    FACTS_OTHER = "memory_facts_other"
-    TURNS_ONE = "memory_turns_one"
-    TURNS_FEW = "memory_turns_few"
-    TURNS_OTHER = "memory_turns_other"
     AND_CONJUNCTION = "memory_and"
     NOT_FORGOTTEN = "memory_not_forgotten"
     FORGOTTEN = "memory_forgotten"
@@ -118,11 +122,6 @@ class StatedFact:
     search_words: str | None = None
 
 
-def quote_text(text: str, marks: str = '""') -> str:
-    """Return the text between two quotation marks, with the quotation marks inside it replaced."""
-    return f"{marks[0]}{text.translate(_QUOTATION_MARK_TABLE)}{marks[1]}"
-
-
 def remember_statement(
     memory: Memory,
     speaker: Speaker,
@@ -145,37 +144,38 @@ def remember_statement(
     return remember_fact(memory, speaker, replace(fact, search_words=search_words), replaces)
 
 
-def remember_fact(memory: Memory, speaker: Speaker, fact: StatedFact, replaces: str = "") -> MemoryReply:
+def remember_fact(memory: Memory, speaker: Speaker, fact: FactStatement, replaces: str = "") -> MemoryReply:
     """Remember a fact whose owner the caller has determined; otherwise like `remember_statement`.
 
     It replaces the fact of the same owner, or else of the home, that `replaces` names, or else the one that it updates.
     A named fact is replaced only if both are about the same thing, in words of the speaker. If a speaker's own request
     may update a fact, they are asked.
     """
-    text = clean_fact(fact.text)
-    for owner in dict.fromkeys((fact.owner, None)) if replaces else ():
-        named, said = find_matching_facts(memory, speaker, replaces, owner), speaker.text
-        if len(named) == 1 and shares_subject(text, named[0].text, speaker.language, speaker.build_words(), said):
+    text, words = clean_fact(fact.text), speaker.build_words()
+    for owner in dict.fromkeys((fact.person, None)) if replaces else ():
+        named = find_matching_facts(memory, speaker, replaces, owner)
+        if len(named) == 1 and shares_subject(text, named[0].text, speaker.language, words, speaker.text):
             return _store_fact(memory, speaker, _assign_to(fact, owner), named[0])
-    words = speaker.build_words()
-    found = _find_similar_facts(memory, speaker, fact.text, fact.owner, words)
-    update = find_update(text, found, speaker.language, words) if found else None
+    update = _find_update(memory, speaker, text, fact.person)
     if update is None or update.is_sure:
         return _store_fact(memory, speaker, fact, update.fact if update else None)
     reply = _store_fact(memory, speaker, fact, None)
-    if reply.stored_fact_id is None or fact.source != "said":
+    if reply.phrase is ReplyKey.MEMORY_FULL or fact.source != "said":
         return reply
     question = MemoryReply(ReplyKey.ASK_TO_REPLACE, say_facts(memory, [update.fact], speaker.language))
-    on_yes = partial(_replace_fact, update.fact, reply.stored_fact_id, speaker.language)
+    on_yes = partial(_replace_fact, update.fact, reply.named_fact_ids[0], speaker.language)
     return replace(reply, on_yes=on_yes, others=(question,))
 
 
 def find_corrected_fact(memory: Memory, speaker: Speaker, text: str, owner: str | None) -> RecallHit | None:
     """Return the fact of an owner that a text surely updates, or None."""
-    words = speaker.build_words()
-    found = _find_similar_facts(memory, speaker, text, owner, words)
-    update = find_update(text, found, speaker.language, words) if found else None
+    update = _find_update(memory, speaker, text, owner)
     return update.fact if update is not None and update.is_sure else None
+
+
+def _find_update(memory: Memory, speaker: Speaker, text: str, owner: str | None) -> FoundUpdate | None:
+    words = speaker.build_words()
+    return find_update(text, _find_similar_facts(memory, speaker, text, owner, words), speaker.language, words)
 
 
 def _find_similar_facts(
@@ -214,9 +214,9 @@ def _replace_fact(old: RecallHit, by: int, language: str, memory: Memory) -> Mem
     return MemoryReply(phrase, said, named_fact_ids=(by,))
 
 
-def _assign_to(fact: StatedFact, owner: str | None) -> StatedFact:
+def _assign_to(fact: FactStatement, owner: str | None) -> FactStatement:
     """Return a fact that corrects one of this owner: a correction of the home's fact is the home's, also with "I"."""
-    return replace(fact, owner=owner, is_private=fact.is_private and owner is not None)
+    return replace(fact, person=owner, private=fact.private and owner is not None)
 
 
 def correct_fact(
@@ -229,7 +229,7 @@ def correct_fact(
     fact = _build_stated_fact(speaker, text, speaker.text, "said")
     if fact is None:
         return MemoryReply(ReplyKey.UNKNOWN_SPEAKER) if is_sure else None
-    for owner in dict.fromkeys((fact.owner, None)):
+    for owner in dict.fromkeys((fact.person, None)):
         if old := _find_corrected_fact(memory, speaker, text, owner, named):
             return _store_fact(memory, speaker, _assign_to(fact, owner), old)
     return _store_fact(memory, speaker, fact, None) if is_sure else None
@@ -268,7 +268,7 @@ def list_facts(memory: Memory, speaker: Speaker, start: int = 0) -> MemoryReply:
     page = facts[start:end]
     if not page:
         return MemoryReply(ReplyKey.NOTHING_KNOWN)
-    own, homes = _split_texts_by_owner(memory, page, speaker.language)
+    own, homes = _say_facts_by_owner(memory, page, speaker.language)
     replies = [MemoryReply(ReplyKey.KNOWN_OWN, own)] if own else []
     if not own and not start and speaker.person is not None:
         replies.append(MemoryReply(ReplyKey.NOTHING_KNOWN_OWN))
@@ -281,6 +281,17 @@ def list_facts(memory: Memory, speaker: Speaker, start: int = 0) -> MemoryReply:
     return replace(replies[0], named_fact_ids=tuple(fact.id for fact in page), on_yes=then, others=tuple(replies[1:]))
 
 
+def recall_facts(memory: Memory, speaker: Speaker, query: str) -> MemoryReply | None:
+    """Read out the facts that match a query best. Return None if there are none."""
+    found = [fact for fact in find_matching_facts(memory, speaker, query) if not fact.is_suggestion][:_MAX_FACTS_READ]
+    own, homes = _say_facts_by_owner(memory, found, speaker.language)
+    if not found:
+        return None
+    sides = ((ReplyKey.KNOWN_OWN, own), (ReplyKey.KNOWN_HOME, homes))
+    first, *rest = [MemoryReply(phrase, some) for phrase, some in sides if some]
+    return replace(first, named_fact_ids=tuple(fact.id for fact in found), others=tuple(rest))
+
+
 def list_listeners(memory: Memory, speaker: Speaker, query: str, named: tuple[int, ...]) -> MemoryReply | None:
     """List the people who can hear a fact, or the facts in `named`. Return None if no fact matches `query`."""
     if query:
@@ -289,19 +300,17 @@ def list_listeners(memory: Memory, speaker: Speaker, query: str, named: tuple[in
             return None
     facts = memory.get_facts(speaker.person, private=speaker.is_alone)
     shown = [fact for fact in facts if fact.id in named]
-    own, homes = _split_texts_by_owner(memory, shown, speaker.language)
+    own, homes = _say_facts_by_owner(memory, shown, speaker.language)
     alone = ReplyKey.HEARD_AT_DEVICE if speaker.owns_device else ReplyKey.HEARD_OWN
     replies = [MemoryReply(phrase, some) for phrase, some in ((alone, own), (ReplyKey.HEARD_HOME, homes)) if some]
     first, *rest = replies or [MemoryReply(ReplyKey.HEARD_GENERAL)]
     return replace(first, named_fact_ids=named, others=tuple(rest))
 
 
-def _split_texts_by_owner(
-    memory: Memory, facts: Collection[Fact], language: str
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the texts of a person's facts and of the home's."""
-    own, homes = [fact for fact in facts if fact.person is not None], [fact for fact in facts if fact.person is None]
-    return say_facts(memory, own, language), say_facts(memory, homes, language)
+def _say_facts_by_owner(memory: Memory, facts: Collection[Fact | RecallHit], language: str) -> list[tuple[str, ...]]:
+    """Return the texts of a person's facts, and of the home's."""
+    parts = [[fact for fact in facts if (fact.person is None) is is_home] for is_home in (False, True)]
+    return [say_facts(memory, each, language) for each in parts]
 
 
 def say_facts(memory: Memory, facts: Collection[Fact | RecallHit], language: str) -> tuple[str, ...]:
@@ -387,7 +396,7 @@ def _select_matches(query: str, facts: list[RecallHit], words: Words, least: flo
 
 def _build_stated_fact(
     speaker: Speaker, text: str, quote: str, source: str, is_private: bool | None = None
-) -> StatedFact | None:
+) -> FactStatement | None:
     """Return a fact with its owner, or None if it is about the speaker, or for them only, and the speaker is unknown.
 
     In a request, "for me" may only be polite, so the fact alone tells whether it is about the speaker. A model rewords
@@ -400,28 +409,19 @@ def _build_stated_fact(
     if is_about and is_private is False and speaker.name:
         # everybody has to hear whose fact it is
         text = f"{speaker.name}: {text}"
-    is_own = is_about if is_private is None else is_private
-    return StatedFact(text, quote, source, speaker.person if is_own else None, is_own)
+    is_own, now = is_about if is_private is None else is_private, time.time()
+    return FactStatement(text, speaker.person if is_own else None, is_own, source, quote, now, now)
 
 
-def _store_fact(memory: Memory, speaker: Speaker, fact: StatedFact, old: RecallHit | None) -> MemoryReply:
-    text = clean_fact(fact.text)
+def _store_fact(memory: Memory, speaker: Speaker, fact: FactStatement, old: RecallHit | None) -> MemoryReply:
     replaced = say_facts(memory, [old], speaker.language) if old else ()
     try:
-        stored = memory.add_fact(
-            text,
-            person=fact.owner,
-            private=fact.is_private,
-            source=fact.source,
-            quote=fact.quote,
-            replaces=old.id if old else None,
-            teller=speaker.person,
-            conversation=speaker.conversation,
-            search_words=fact.search_words,
+        stored = memory.store_fact(
+            fact, old.id if old else None, teller=speaker.person, conversation=speaker.conversation
         )
     except MemoryFull:
         return MemoryReply(ReplyKey.MEMORY_FULL)
-    phrase = ReplyKey.REMEMBERED_HOME if fact.owner is None else ReplyKey.REMEMBERED_OWN
+    phrase = ReplyKey.REMEMBERED_HOME if fact.person is None else ReplyKey.REMEMBERED_OWN
     rest = (MemoryReply(ReplyKey.REPLACES, replaced),) if old else ()
-    said = say_clause(text, fact.quote, speaker.language)
-    return MemoryReply(phrase, (said,), named_fact_ids=(stored,), stored_fact_id=stored, others=rest)
+    said = say_clause(clean_fact(fact.text), fact.quote, speaker.language)
+    return MemoryReply(phrase, (said,), named_fact_ids=(stored,), others=rest)

@@ -4,14 +4,29 @@ The model's own words never become a fact. Functions with a `Memory` parameter b
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from enum import StrEnum
 from functools import partial
 import re
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...turn.routing import is_question
-from ..core import MAX_QUOTE_CHARS, Fact, FactStatement, Memory, MemoryFull, PastTurn, RecallHit, Summary, join_lines
+from ..core import (
+    MAX_QUOTE_CHARS,
+    Fact,
+    FactStatement,
+    Memory,
+    MemoryFull,
+    PastTurn,
+    RecallHit,
+    Summary,
+    add_suggestion,
+    confirm_suggestion,
+    delete_suggestion,
+    join_lines,
+    take_talk_back,
+)
 from .evidence import SENTENCE_PATTERN, find_statement
 from .remember_requests import MemoryReply, ReplyKey, find_corrected_fact
 from .speaker import Speaker, get_word_boundary, is_supported_by
@@ -33,31 +48,13 @@ class Decision(StrEnum):
     DISMISS = "dismiss"
 
 
-class ProvedQuote(NamedTuple):
-    """A clause of a person's, after its subject if the clause has a pronoun for it, and the sentence that it is from.
+def _prove(found: Mapping[Any, Any], turns: Mapping[int, PastTurn], language: str) -> FactStatement | None:
+    """Return the suggestion that a quote of one person's turns proves, or None.
 
-    `turn` is the id of the turn.
+    `found` has the "number" of a turn (from 1), a "quote" from it, the "subject" of a quote with a pronoun, and other
+    "words" for searches. The text is the whole clause, after its subject, and the quote the sentence that it is from.
+    Questions, requests, and words between quotation marks prove nothing.
     """
-
-    turn: int
-    text: str
-    sentence: str
-    search_words: str
-
-
-def prove_quotes(found: object, turns: Mapping[int, PastTurn], language: str) -> Iterator[ProvedQuote]:
-    """Yield the quotes that one person said in their turns, widened to whole clauses, which the model says will last.
-
-    `found` is a model's list of objects with the "number" of a turn (from 1), a "quote" from it, the "subject" of a
-    quote with a pronoun, whether it "lasts", and other "words" for searches; other data proves nothing. Questions,
-    requests, and words between quotation marks are refused.
-    """
-    for each in found[:MAX_QUOTES] if isinstance(found, list) else ():
-        if isinstance(each, dict) and each.get("lasts") is True and (proved := _prove(each, turns, language)):
-            yield proved
-
-
-def _prove(found: Mapping[Any, Any], turns: Mapping[int, PastTurn], language: str) -> ProvedQuote | None:
     rows, said = list(turns), [turn.said for turn in turns.values()]
     quote, subject = join_lines(str(found.get("quote")), MAX_QUOTE_CHARS), str(found.get("subject") or "").strip()
     # models miscount, so the other turns are searched as well
@@ -70,8 +67,11 @@ def _prove(found: Mapping[Any, Any], turns: Mapping[int, PastTurn], language: st
         named = _find_subject(subject, clause, [*said[:place], said[place][:start]], language)
         if named is None or is_question(sentence):
             return None
+        row, turn, words = rows[place], turns[rows[place]], str(found.get("words") or "")
         text = f"{named}: {clause}" if named else clause
-        return ProvedQuote(rows[place], text, sentence, str(found.get("words") or ""))
+        return FactStatement(
+            text, turn.person, True, "learned", sentence, turn.at, turn.at, search_words=words, turn=row
+        )
     return None
 
 
@@ -93,30 +93,17 @@ def store_reading(memory: Memory, speaker: Speaker, turns: Mapping[int, PastTurn
     the words of a summary must have been said in the conversation. An unknown speaker leaves nothing else, because
     nobody could decide about it.
     """
-    last = [*turns.values()][-1]
-    try:
-        for quote in prove_quotes(data.get("facts"), turns, speaker.language) if speaker.person else ():
-            at, words = turns[quote.turn].at, quote.search_words
-            statement = FactStatement(
-                quote.text,
-                speaker.person,
-                private=True,
-                source="learned",
-                quote=quote.sentence,
-                at=at,
-                confirmed=at,
-                search_words=words,
-                turn=quote.turn,
-            )
-            memory.add_suggestion(statement, last.conversation)
-    except MemoryFull:
-        pass
+    last, facts = [*turns.values()][-1], data.get("facts")
+    for each in facts[:MAX_QUOTES] if isinstance(facts, list) and speaker.person else ():
+        if isinstance(each, dict) and each.get("lasts") is True and (proved := _prove(each, turns, speaker.language)):
+            with suppress(MemoryFull):
+                add_suggestion(memory, proved, last.conversation)
     summary = join_lines(text if isinstance(text := data.get("summary"), str) else "", _MAX_SUMMARY_CHARS)
     everything = " ".join([f"{turn.said} {turn.answer}" for turn in turns.values()])
     if summary and is_supported_by(summary, everything, speaker.name, speaker.build_words()):
         said = tuple([turn.said for turn in turns.values()])
         first = next(iter(turns.values()))
-        memory.add([Summary(last.conversation, first.at, last.at, said, summary, agent=last.agent, person=last.person)])
+        memory.add([Summary(last.conversation, first.at, last.at, summary, last.agent, last.person, said)])
 
 
 def keep_private(memory: Memory, speaker: Speaker, now: float, *, deletes: bool = True) -> MemoryReply:
@@ -124,7 +111,7 @@ def keep_private(memory: Memory, speaker: Speaker, now: float, *, deletes: bool 
 
     The caller makes sure that nothing more of it is kept.
     """
-    memory.take_talk_back((speaker.conversation or "", speaker.person), now, QUIET_SECONDS, deletes=deletes)
+    take_talk_back(memory, (speaker.conversation or "", speaker.person), now, QUIET_SECONDS, deletes=deletes)
     return MemoryReply(ReplyKey.PRIVATE)
 
 
@@ -175,12 +162,12 @@ def decide_suggestions(memory: Memory, speaker: Speaker, rows: Sequence[int], de
         return None
     if decision is Decision.DISMISS:
         for fact in suggestions:
-            memory.delete_suggestion(fact.id, speaker.person)
+            delete_suggestion(memory, fact.id, speaker.person)
         return MemoryReply(ReplyKey.ALL_RIGHT)
     for_all, confirmed, replaced = decision is Decision.SHARE, list[int](), list[str]()
     for fact in suggestions:
         old = find_corrected_fact(memory, speaker, fact.text, None if for_all else speaker.person)
-        row = memory.confirm_suggestion(fact.id, speaker.person, for_all=for_all, replaces=old.id if old else None)
+        row = confirm_suggestion(memory, fact.id, speaker.person, for_all=for_all, replaces=old.id if old else None)
         confirmed += [] if row is None else [row]
         replaced += [old.text] if old else []
     phrase = ReplyKey.REMEMBERED_HOME if for_all else ReplyKey.REMEMBERED_OWN
