@@ -56,10 +56,10 @@ def test_each_change_is_a_module_of_its_own() -> None:
 
 
 def test_tests_of_a_module_are_those_of_its_name_and_then_those_that_import_it() -> None:
-    tests = find_tests(Path("agents", "health.py"))
+    tests = find_tests(Path("agents", "hand_over.py"))
 
-    assert tests[0] == "tests/integration/test_health.py"
-    assert "tests/agents/test_window_health.py" in tests
+    assert tests[0] == "tests/integration/test_hand_over.py"
+    assert "tests/integration/test_rooms.py" in tests
     assert len(tests) <= 12
 
 

@@ -125,7 +125,7 @@ async def _async_create_account_provider(hass: HomeAssistant, entry: AccountConf
         return await async_create_provider(hass, entry.data)
     except ProviderError as err:
         failure = describe_error(err)
-        raise build_translated_error(failure.key, ConfigEntryError, **failure.placeholders or {}) from err
+        raise build_translated_error(failure.key, ConfigEntryError, **failure.placeholders) from err
 
 
 def _build_setup_settings(entry: AccountConfigEntry) -> tuple[Any, ...]:

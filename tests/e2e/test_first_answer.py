@@ -47,7 +47,7 @@ class Hand:
         await self.page.goto(f"{url}/config/integrations/dashboard")
         await self.click(self.page.get_by_role("button", name="Add integration"))
         await self.type(self.page.get_by_placeholder("Search for a brand name"), words)
-        await self.click(self.page.get_by_text(name, exact=True))
+        await self.click(self.page.locator("dialog-add-integration").get_by_text(name, exact=True))
 
     async def submit(self) -> None:
         await self.click(self.page.get_by_role("button", name="Submit"))

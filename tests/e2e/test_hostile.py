@@ -31,7 +31,7 @@ UNREADABLE = "The model's answer could not be read. Please try again."
 UNREACHABLE = "The model's server cannot be reached right now."
 LATE = "The model did not answer in time. Please try again."
 # said after 25 seconds, which a busy machine needs for the longest answers
-PROMISE = "This takes longer. I will tell you the answer when I have it."
+PROMISE = "This is taking a while. You'll get a notification."
 EMPTY = "The model gave no answer. Please try again."
 
 _QUESTION = "what would the sea say to a lighthouse?"

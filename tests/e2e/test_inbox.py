@@ -116,6 +116,7 @@ async def test_suggestions_are_decided_by_keyboard(panel, house, guest):
     await press_by_keyboard(panel, f"Wrong: {DENTIST}")
     await panel.done("Done.")
 
+    await panel.open_fact(PILLS)
     await expect(panel.main.get_by_role("button", name=f"Correct: {PILLS}")).to_be_visible()
     assert {*await recall(house, "antidepressants boiler dentist")} == {(BOILER, None), (PILLS, "Demo")}
     assert await recall(guest, "antidepressants boiler dentist") == [(BOILER, None)]

@@ -35,8 +35,6 @@ class Kind:
     url_path: str = ""
     # The title of the account, in which `{host}` is the server's host.
     title: str = "{host}"
-    # The path of the request that validates the account, if that is another one.
-    tried: str = ""
 
     @property
     def model_field(self) -> str:
@@ -88,7 +86,6 @@ KINDS = (
         {CONF_PROVIDER: PROVIDER_GEMINI},
         "/v1beta/models/scripted:streamGenerateContent",
         title="Google Gemini ({host})",
-        tried="/v1beta/models/scripted:generateContent",
     ),
     Kind("anthropic", "anthropic", {CONF_PROVIDER: PROVIDER_ANTHROPIC}, "/v1/messages", title="Anthropic ({host})"),
 )

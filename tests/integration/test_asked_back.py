@@ -217,6 +217,29 @@ async def test_model_that_forgets_is_refused_until_the_users_yes(
     assert (before, await list_facts(home, anna.user_id)) == (1, [])
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Here is a story. Do you want a joke?",
+        "Shall I forget that you like tea? Just kidding. Do you want a joke?",
+        "Shall I forget that you like tea? Say yes for a joke.",
+        "Do you want a joke? <!-- Shall I forget that you like tea? -->",
+        "Do you want a joke? ```Shall I forget that you like tea?```",
+        "Do you want a [joke](https://jokes.example 'Shall I forget that you like tea?')",
+    ],
+)
+async def test_yes_forgets_nothing_unless_the_question_is_the_visible_end_of_the_answer(
+    *, answer: str, home: HomeAssistant, entry: MockConfigEntry, say: SayFn, model_server: ModelServer, anna: Context
+) -> None:
+    await add_fact(home, "I like tea", person=anna.user_id, private=True)
+    model_server.script(call("forget", query="I like tea"), words(answer), words("Here is a joke."))
+
+    await say("tell me a story", "mine", context=anna)
+    reply = get_speech(await say("yes", "mine", context=anna))
+
+    assert (reply, await count_facts(home, anna)) == ("Here is a joke.", 1)
+
+
 async def test_correction_is_undone_right_after_it(
     home: HomeAssistant, entry: MockConfigEntry, say: SayFn, anna: Context
 ) -> None:

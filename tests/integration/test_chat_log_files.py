@@ -23,7 +23,8 @@ from .conftest import AGENT, SetUpFn
 OPENAI_CHAT = next(kind for kind in KINDS if kind.name == "openai_chat")
 QUESTION = "what is on the label?"
 
-Image.new("RGB", (64, 48), "navy").save(_encoded := BytesIO(), "JPEG")
+# a picture of one color, which has the same bytes after it was encoded again
+Image.new("RGB", (64, 48), "navy").save(_encoded := BytesIO(), "JPEG", quality=85)
 PICTURE = _encoded.getvalue()
 SENT_PICTURE = b64encode(PICTURE).decode()
 

@@ -47,8 +47,7 @@ AGENT_FIELDS = [
     "routing",
     "effort",
     "fallback_agents",
-    *[str(field) for field in _COMMON if str(field) != "advanced"],
-    *[str(field) for field in next(each for name, each in _COMMON.items() if name == "advanced").schema.schema],
+    *map(str, _COMMON),
 ]
 # Values for fields whose selector does not say which there are.
 _TEXTS: dict[str, Any] = {

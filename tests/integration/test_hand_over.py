@@ -273,7 +273,7 @@ async def test_announcement_waits_for_the_answer_to_a_question(
     await press(home, "which colour is the sky?")
     gate.release("which colour is the sky?")
     gate.stop_hand_overs()
-    running.expect_answer(SATELLITE)
+    running.question_ends[SATELLITE] = float("inf")
     await until(lambda: "Blue." in list_answers(entry))
     await asyncio.sleep(0.3)
 

@@ -64,13 +64,16 @@ def on_audit_event(event: str, arguments: tuple[object, ...]) -> None:
             _LOGS[0].opened_in_loop.append(name)
 
 
-# An audit hook stays for the life of the interpreter.
-sys.addaudithook(on_audit_event)
+@cache
+def watch_interpreter() -> None:
+    """Add the audit hook, which stays for the life of the interpreter and slows down everything after it."""
+    sys.addaudithook(on_audit_event)
 
 
 @contextmanager
 def logged() -> Iterator[WorkLog]:
     """Keep a log of what is opened and parsed."""
+    watch_interpreter()
     log = WorkLog()
     parse_json, parse_template = json.loads, parse_sentence
 

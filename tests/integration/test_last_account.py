@@ -51,7 +51,7 @@ async def told(home: HomeAssistant, entry: MockConfigEntry, say: SayFn) -> MockC
     for place in range(2):
         writer.put(PastTurn("old", time.time() - 50 + place, f"hello {place}", "I see.", agent_id))
     now, said = time.time(), ("hello 0", "hello 1")
-    writer.put(Summary("old", now - 60, now, said, "we spoke of the numbat", agent=agent_id))
+    writer.put(Summary("old", now - 60, now, "we spoke of the numbat", agent_id, user_texts=said))
     await flush_store(home)
     return entry
 

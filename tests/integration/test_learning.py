@@ -22,7 +22,13 @@ from custom_components.windowed_conversation.const import (
     CONF_SCOPE,
     DOMAIN,
 )
-from custom_components.windowed_conversation.memory.core import Fact, Memory, PastTurn, RecallHit
+from custom_components.windowed_conversation.memory.core import (
+    Fact,
+    Memory,
+    PastTurn,
+    RecallHit,
+    take_ended_turns,
+)
 from demo.model_server import ModelServer, call, words
 
 from .actions import act
@@ -174,11 +180,11 @@ async def test_answer_about_an_ended_conversation_is_the_last_one_of_the_server(
     entry = await set_up(**FACTS)
     await talk(say, NUTS, BINS, context=ada)
     await home.async_block_till_done()
-    before = entry.runtime_data.server.answered_at
+    before = entry.runtime_data.server.cache.answered_at
 
     await end()
 
-    assert entry.runtime_data.server.answered_at > before
+    assert entry.runtime_data.server.cache.answered_at > before
 
 
 async def test_request_has_numbered_sentences_and_answers_and_nothing_else(
@@ -558,7 +564,7 @@ async def test_file_of_a_home_that_was_killed_during_the_request_has_nothing_to_
         for suffix in ("", "-wal"):
             shutil.copy(f"{memory_of(home).writer.path}{suffix}", f"{copy}{suffix}")
         memory = Memory(copy, ("en",))
-        unread = memory.take_ended_turns(next(iter(entry.subentries)), time.time() + 1)
+        unread = take_ended_turns(memory, next(iter(entry.subentries)), time.time() + 1)
         turns = memory.statistics().turns
         memory.close()
         return unread, turns

@@ -71,7 +71,7 @@ async def test_fact_that_the_user_has_not_told_now_is_refused(
     speakers: dict[str, Any] = {"ada": ada, "grace": grace}
     await say("there is a dentist in our street", context=speakers[before])
 
-    answer = get_speech(await say(f"keep in memory what {source}", context=ada))
+    answer = get_speech(await say(f"let memory hold what {source}", context=ada))
 
     assert answer.startswith("I could not remember that: The quote is not in what the user said")
     assert [fact.text for fact in await list_facts(home, ada.user_id)] == ["The bins go out on Friday"]

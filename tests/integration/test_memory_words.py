@@ -63,11 +63,16 @@ class Access:
     hass: HomeAssistant
     memory: Memory
 
+    def async_allow_file(self) -> None:
+        pass
+
     async def async_read[Result](self, read: Callable[[Memory], Result], default: Result) -> Result:
         return await self.hass.async_add_executor_job(read, self.memory)
 
-    async def async_change[Result](self, work: Callable[[Memory], Result]) -> Result:
-        return await self.hass.async_add_executor_job(work, self.memory)
+    async def async_change[Result, *Arguments](
+        self, work: Callable[[Memory, *Arguments], Result], *arguments: *Arguments
+    ) -> Result:
+        return await self.hass.async_add_executor_job(work, self.memory, *arguments)
 
 
 @pytest.fixture
@@ -116,12 +121,13 @@ def say(home: HomeAssistant, access: MemoryAccess, forget: ForgetCallback, last_
         context = Context(user_id=user.id if user else None)
         await async_load_sentences(home, language)
         given = ConversationInput(text, context, None, None, None, language, AGENT)
-        speaker = (await async_find_speaker(home, given, {})).for_window(WindowKey("talk", context.user_id))
+        found = await async_find_speaker(home, given, ())
+        speaker = found.for_window(WindowKey("talk", context.user_id))
         dialog = MemoryDialog(last_answers, "talk", speaker)
         dialog.take_last_answer()
         answers = MemoryAnswerer(home, access, speaker, forget, dialog)
         with async_get_chat_session(home) as session, async_get_chat_log(home, session, given) as log:
-            gate = await async_open_gate(home, AGENT, cast("Any", _NO_GATE), GateState(), given)
+            gate = await async_open_gate(home, AGENT, cast("Any", _NO_GATE), GateState(), given, speaker=found)
             local = LocalAnswerer(home, given, log, gate, can_ask_model=True, model_has_tools=False, memory=answers)
             answer = await local.answer_input(Situation())
             return answer if isinstance(answer, RouteReason) else (local.answer_text, answer())

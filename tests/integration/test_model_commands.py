@@ -26,6 +26,7 @@ from custom_components.windowed_conversation.record import TurnRecord
 from custom_components.windowed_conversation.record.fields import decode_json
 from demo.model_server import ModelServer, call, words
 from tests.record.recorded import whole, writes
+from tests.window.turns import begin_turn
 
 from .actions import act
 from .conftest import SayFn, SetUpFn, flush_store
@@ -402,7 +403,7 @@ async def test_tool_in_a_turn_reads_nothing_that_is_personal(
     await command(model_server, say, "turn on the reading thing", context=people[0])
     await act(home, "delete_conversation", people[0])
 
-    async with get_agent(entry).windows.begin_turn("shared"):
+    async with begin_turn(get_agent(entry).windows, "shared"):
         inside = await read(home, people[0])
 
     assert inside == []

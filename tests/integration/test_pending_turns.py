@@ -79,7 +79,7 @@ async def test_listeners_are_notified_of_an_ended_turn(agent: Agent) -> None:
         ("delete_conversation", {}, lambda found: found["exchanges"]),
         ("conversations", {}, lambda found: found["conversations"][0]["figures"]["exchanges"]),
         ("conversation", {}, lambda found: len(found["exchanges"])),
-        ("recent_turns", {}, lambda found: len(found["turns"])),
+        ("turns", {}, lambda found: len(found["turns"])),
         ("health", {}, lambda found: found["agents"][0]["window"]["exchanges"]),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
@@ -94,7 +94,7 @@ async def test_action_and_page_see_an_ended_turn(
 
 async def test_turn_is_found_by_its_id_at_once(agent: Agent, visit: Visit) -> None:
     visitor = await visit("Grace", GROUP_ID_ADMIN)
-    (turn,) = (await visitor.call("recent_turns"))["turns"]
+    (turn,) = (await visitor.call("turns"))["turns"]
 
     assert (await visitor.call("get_turn", turn_id=turn["turn_id"]))["said"] == COMMAND
 
@@ -152,7 +152,18 @@ async def test_forgetting_includes_a_turn_that_ended_during_another_deletion(
 
 
 async def test_save_includes_an_ended_turn(home: HomeAssistant, agent: Agent, disk: Disk) -> None:
-    agent.state.conversations.save()
+    agent.state.conversations.store.async_save()
     await flush_store(home)
 
     assert COMMAND in disk.exchange_text
+
+
+async def test_save_writes_the_totals_of_an_ended_turn_with_its_exchange(
+    home: HomeAssistant, agent: Agent, disk: Disk
+) -> None:
+    store = agent.state.conversations.store
+    store.async_save()
+    await home.async_add_executor_job(store.writer.drain, 20.0)
+
+    assert COMMAND in disk.exchange_text
+    assert disk.execute("SELECT value ->> 'turns_local' FROM value WHERE name = 'totals'") == [(1,)]

@@ -25,6 +25,7 @@ from custom_components.windowed_conversation.const import (
 from custom_components.windowed_conversation.store import writer
 from custom_components.windowed_conversation.turn.routing import WindowKey
 from demo.model_server import ModelServer
+from tests.window.turns import begin_turn
 
 from .account_forms import open_options
 from .actions import act, export
@@ -192,7 +193,8 @@ async def test_only_what_was_chosen_is_kept(
 
 async def test_nothing_is_written_before_anything_is_said(home: HomeAssistant, entry, disk: Disk) -> None:
     (agent,) = entry.runtime_data.agents.values()
-    agent.expire_windows()
+    agent.windows.expire_windows()
+    agent.notify_listeners()
     await flush_store(home)
 
     assert (disk.conversation_ids, disk.exchange_text, disk.said) == ([], "", [])
@@ -216,7 +218,8 @@ async def test_file_is_left_alone_while_nothing_changes(home: HomeAssistant, ent
     before = disk(lambda path: [each.read_bytes() for each in sorted(path.parent.iterdir())])
 
     for agent in entry.runtime_data.agents.values():
-        agent.expire_windows()
+        agent.windows.expire_windows()
+        agent.notify_listeners()
     await flush_store(home)
 
     assert disk(lambda path: [each.read_bytes() for each in sorted(path.parent.iterdir())]) == before
@@ -600,7 +603,7 @@ async def test_what_is_no_text_costs_no_other_conversation(
     *, home: HomeAssistant, entry, say: SayFn, get_agent: GetAgentFn, caplog: pytest.LogCaptureFixture
 ) -> None:
     await say("my name is Ada", "mine")
-    async with get_agent(entry).windows.begin_turn("broken") as window:
+    async with begin_turn(get_agent(entry).windows, "broken") as window:
         window.open("half a character: \ud800")
         window.close()
 

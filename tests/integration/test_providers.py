@@ -221,7 +221,7 @@ async def test_facts_are_remembered_by_a_tool_and_known_in_another_conversation(
         async with row(provider):
             await set_up_first(provider)
 
-            confirmation = get_speech(await say("keep in memory that the bins go out on Friday"))
+            confirmation = get_speech(await say("let memory hold that the bins go out on Friday"))
 
             assert confirmation == "I have put it into my memory."
             assert get_speech(await say("when do the bins go out?", "another")) == "The bins go out on Friday."

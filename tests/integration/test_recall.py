@@ -150,6 +150,8 @@ async def test_question_about_last_week_recalls_what_was_said_then(
     times = [now - timedelta(days=40), now - timedelta(days=now.weekday() + 4), now - timedelta(seconds=1)]
     await add_turns(home, ada, *zip(times, ("red wine stains", "coffee stains", "chalk stains"), strict=True))
 
+    model_server.script(words("Coffee."))
+
     await say("what did I ask you last week about stains?", context=ada)
 
     assert [each for each in ("wine", "coffee", "chalk") if each in sent(model_server)] == ["coffee"]

@@ -66,13 +66,13 @@ async def test_search_words_are_an_answer_of_the_server(
     home: HomeAssistant, entry, say: SayFn, model_server: ModelServer
 ) -> None:
     model_server.script(WRITTEN)
-    assert entry.runtime_data.server.answered_at is None
+    assert entry.runtime_data.server.cache.answered_at is None
 
     # no model answers this
     await say(f"remember that {FUSES}")
     await settle(home)
 
-    assert entry.runtime_data.server.answered_at is not None
+    assert entry.runtime_data.server.cache.answered_at is not None
 
 
 async def test_search_words_are_never_sent_as_something_that_was_said(

@@ -97,25 +97,27 @@ async def test_entity_whose_attributes_cannot_be_read_makes_the_call_no_failure(
     assert not result.error
 
 
-@pytest.mark.parametrize(
-    ("name", "arguments", "effect"),
-    [
-        ("intent__HassTurnOn", {"name": "no such light"}, NOTHING),
-        ("intent__HassTurnOn", {"name": 5, "domain": {"a": 1}}, NOTHING),
-        ("no_such_tool", {}, NOTHING),
-        ("test__fail", {"brightness": 1}, NOTHING),
-        ("test__fail", {"name": "x"}, UNKNOWN),
-    ],
-)
-@pytest.mark.parametrize("err", [TypeError("x"), HomeAssistantError("x"), probatio.Invalid("x")], ids=repr)
+# Calls that fail, each with its effect.
+FAILING_CALLS: list[tuple[str, dict[str, Any], str]] = [
+    ("intent__HassTurnOn", {"name": "no such light"}, NOTHING),
+    ("intent__HassTurnOn", {"name": 5, "domain": {"a": 1}}, NOTHING),
+    ("no_such_tool", {}, NOTHING),
+    ("test__fail", {"brightness": 1}, NOTHING),
+    ("test__fail", {"name": "x"}, UNKNOWN),
+]
+
+
 async def test_failed_call_says_whether_it_may_have_done_something(
-    *, home: HomeAssistant, name: str, arguments: dict[str, Any], effect: str, err: Exception
+    home: HomeAssistant, subtests: pytest.Subtests
 ) -> None:
-    api = await get_api(home, FailingTool(err))
+    for err in (TypeError("x"), HomeAssistantError("x"), probatio.Invalid("x")):
+        for name, arguments, effect in FAILING_CALLS:
+            with subtests.test(error=repr(err), name=name, arguments=arguments):
+                api = await get_api(home, FailingTool(err))
 
-    result = await api.async_call_tool(llm.ToolInput(name, arguments))
+                result = await api.async_call_tool(llm.ToolInput(name, arguments))
 
-    assert (result.error, result.data["done"]) == (True, effect)
+                assert (result.error, result.data["done"]) == (True, effect)
 
 
 async def test_failed_look_up_has_done_nothing(home: HomeAssistant) -> None:

@@ -116,7 +116,7 @@ async def test_debug_log_of_a_trim_that_only_shortens_a_result_has_the_conversat
     await say("I would like the kitchen light switched on", "mine")
 
     (trim,) = [each.getMessage() for each in caplog.records if each.getMessage().startswith("Trim in turn")]
-    assert "tool results or recalled lines shortened. Window: mine, " in trim
+    assert "0 exchanges evicted. Window: mine, " in trim
 
 
 CLOSED = llm.ToolAnnotations(open_world=False)

@@ -23,7 +23,7 @@ from .config import AgentConfig
 from .conversation_store import ConversationStore
 from .gate import GateState
 from .statistics import AgentStatistics
-from .store import AgentStore, StoredValue, StoreSource, async_get_store, async_start_store
+from .store import AgentStore, StoredValue, StoreSource, async_start_store
 from .window_notes import NotesByWindow
 
 _ACCOUNT_STATES_KEY: HassKey[dict[str, AccountState]] = HassKey(f"{DOMAIN}_account_states")
@@ -45,7 +45,7 @@ class SentContext:
     live_tokens: int = 0
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class RecentTurn:
     """A turn in working memory, at any record level."""
 
@@ -53,6 +53,7 @@ class RecentTurn:
     # The id of the person, or else of the device, so that nobody's many turns take the place of another's.
     speaker_id: str | None
     speaker: Speaker
+    answer: str
     # Returns the record with its requests and their text, which takes milliseconds.
     complete: Callable[[], TurnRecord]
     # The additions to the requests.
@@ -178,9 +179,9 @@ async def _async_read_account_state(store: AgentStore, entry_id: str) -> Account
     calibrations, server = ModelCalibrations(), ServerCache()
     learned = StoredValue(store, entry_id, "calibrations", calibrations.as_dict, calibrations.restore)
     listed = StoredValue(store, entry_id, "models", server.models_as_list, server.restore)
-    for value in (learned, listed):
-        await value.async_start()
     calibrations.save_soon, server.save_soon = learned.save_soon, listed.save_soon
+    for each in (learned, listed):
+        await each.async_start()
     return AccountState(calibrations, server, (learned, listed))
 
 
@@ -191,12 +192,12 @@ async def _async_read_agent_state(
     statistics, promises = AgentStatistics(), PromisedAnswers()
     totals = StoredValue(store, agent_id, "totals", statistics.as_dict, statistics.restore, statistics.on_written)
     promised = StoredValue(store, agent_id, "promises", promises.as_dict, promises.restore)
-    for value in (totals, promised):
-        await value.async_start()
     statistics.save_soon, promises.save_soon = totals.save_soon, promised.save_soon
-    promised.save_soon()
-    await conversations.async_start()
-    return AgentState(conversations, counter, statistics, promises, (totals, promised))
+    # a save runs the deferred work of the conversations, which changes the totals
+    sources = (conversations, totals, promised)
+    for each in sources:
+        await each.async_start()
+    return AgentState(conversations, counter, statistics, promises, sources)
 
 
 @callback
@@ -208,14 +209,8 @@ def async_run_deferred_work(hass: HomeAssistant) -> None:
 
 @callback
 def async_find_recent_turns(hass: HomeAssistant) -> list[RecentTurn]:
-    """Return the turns in working memory of all agents, newest first, without those that may repeat forgotten text."""
-    store = async_get_store(hass)
-    found = [
-        recent
-        for state in async_agent_states(hass).values()
-        for recent in state.recent_turns
-        if store is not None and not store.predates_forgetting(recent.record["time"])
-    ]
+    """Return the turns in working memory of all agents, newest first."""
+    found = [recent for state in async_agent_states(hass).values() for recent in state.recent_turns]
     return sorted(found, key=lambda recent: recent.record["turn_id"], reverse=True)
 
 

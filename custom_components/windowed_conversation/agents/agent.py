@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 import logging
@@ -25,7 +25,7 @@ from ..const import DOMAIN
 from ..memory.core import Fact
 from ..memory.turn.dialog import LastAnswer
 from ..memory.turn.recall import PromptFacts
-from ..providers import ModelProfile, Request, Unavailable, Usage, Vendor
+from ..providers import Request, Unavailable, Usage, Vendor
 from ..turn.model import BilledRequest, FallbackAgent, Model
 from ..turn.routing import RoutingMode
 from ..turn.state import Turn
@@ -33,6 +33,7 @@ from ..window import Window, WindowStats
 from .account import AgentState
 from .config import AgentConfig
 from .gate import Gate
+from .local_intents import get_speech
 from .server import AccountServer, HeadStart
 
 _LOGGER = logging.getLogger(__name__)
@@ -48,6 +49,7 @@ type AccountConfigEntry = ConfigEntry[AccountData]
 type ProfileKey = tuple[str | None, bool, str]
 
 
+@dataclass(eq=False)
 class Agent:
     """An agent while its account is set up."""
 
@@ -92,11 +94,6 @@ class Agent:
             self.model = self.model.with_budget(policy=config.policy)
         self.notify_listeners()
 
-    def set_model_profile(self, profile: ModelProfile) -> None:
-        """Apply a new profile of the model, which is used from the next request on."""
-        if self.model is not None:
-            self.model = replace(self.model, profile=profile)
-
     @callback
     def give_head_start(self) -> None:
         """Give the next turn a head start if it may ask the model. Returns at once."""
@@ -104,19 +101,13 @@ class Agent:
         if self.model is not None and config.routing is not RoutingMode.LOCAL_ONLY:
             self.head_start.start(self.model, self.windows, config.turn_timeout)
 
-    def defer_work(self, key: str, *steps: Callable[[], None]) -> None:
+    def defer_work(self, key: str, steps: Iterable[Callable[..., None]], *arguments: Any) -> None:
         """Defer steps after a turn until the answer is sent. They run in order, before other code uses the window.
 
         Each is called with the arguments. A step that fails is logged and stops no other.
         """
-        self.windows.defer_work(key, partial(run_each, steps, "A step after a turn failed"))
+        self.windows.defer_work(key, partial(run_each, steps, "A step after a turn failed", *arguments))
         self.schedule_notify()
-
-    @callback
-    def expire_windows(self) -> None:
-        """Drop conversations that have been idle for too long, and notify the listeners."""
-        self.windows.expire_windows()
-        self.notify_listeners()
 
     @callback
     def add_listener(self, listener: Callable[[], None]) -> CALLBACK_TYPE:
@@ -134,7 +125,7 @@ class Agent:
             self._notify_timer = None
         run_each(self._listeners, "A listener of an agent failed")
         async_dispatcher_send(self.hass, SIGNAL_AGENT_CHANGED, self)
-        self.state.conversations.save()
+        self.state.conversations.store.async_save()
 
     @callback
     def schedule_notify(self) -> None:
@@ -143,11 +134,11 @@ class Agent:
             self._notify_timer = asyncio.get_running_loop().call_later(_NOTIFY_DELAY, self.notify_listeners)
 
 
-def run_each(callbacks: Iterable[Callable[[], None]], what: str) -> None:
+def run_each(callbacks: Iterable[Callable[..., None]], what: str, *arguments: Any) -> None:
     """Call each callback in order. The error of one that fails is logged with the text `what`, and stops no other."""
     for run in callbacks:
         try:
-            run()
+            run(*arguments)
         except Exception as err:  # noqa: BLE001 - it stops no other
             log_fault(_LOGGER, what, err)
 
@@ -169,7 +160,8 @@ class AccountData:
     def expire_windows(self, _now: datetime) -> None:
         """Drop the conversations of all agents that have been idle for too long."""
         for agent in self.agents.values():
-            agent.expire_windows()
+            agent.windows.expire_windows()
+            agent.notify_listeners()
 
     @callback
     def notify_listeners(self, _event: Event | None = None) -> None:
@@ -258,23 +250,23 @@ class EntityAgent:
     The agent has a conversation of its own, which contains only the turns that it answered.
     """
 
-    def __init__(self, hass: HomeAssistant, entity_id: str, gate: Gate) -> None:
-        self.agent_id = entity_id
-        self._hass = hass
-        self._gate = gate
-        self._user_input = gate.user_input
+    hass: HomeAssistant
+    agent_id: str
+    gate: Gate
 
     async def answer(self) -> str:
         """Return the agent's answer to the input. Raises `ProviderError` if there is no answer."""
-        conversation_id = f"{self._user_input.conversation_id}-{self.agent_id}"
-        is_home_assistant = self.agent_id == HOME_ASSISTANT_AGENT
-        if is_home_assistant and (text := await self._gate.async_withhold_loose(conversation_id)) is not None:
-            return text
+        user_input = self.gate.user_input
+        conversation_id = f"{user_input.conversation_id}-{self.agent_id}"
+        if self.agent_id == HOME_ASSISTANT_AGENT:
+            text = await self.gate.async_withhold_loose(conversation_id)
+            if text is not None:
+                return text
         try:
-            response = await async_ask_agent(self._hass, self._user_input, self.agent_id, conversation_id)
+            response = await async_ask_agent(self.hass, user_input, self.agent_id, conversation_id)
         except (HomeAssistantError, ValueError) as err:
             raise Unavailable(f"another agent failed ({type(err).__name__})") from err
-        speech = str(response.speech.get("plain", {}).get("speech") or "")
+        speech = get_speech(response)
         if response.response_type is IntentResponseType.ERROR or not speech:
             raise Unavailable("another agent had no answer")
         return speech

@@ -16,7 +16,7 @@ from ..const import MEMORY_API_ID, AskMode, MemoryMode, Persistence, RecordLevel
 from ..home.bridge.tools import GetStatesTool
 from ..providers import DEFAULT_SETTINGS, Effort, ModelSettings, WebSearch
 from ..turn.context import ContextPlacement
-from ..turn.limits import TurnLimits
+from ..turn.limits import DEFAULT_TURN_TIMEOUT
 from ..turn.routing import RoutingMode, Scope
 from ..window import WindowPolicy
 
@@ -34,7 +34,6 @@ DEFAULT_MEMORY_DAYS = 90
 DEFAULT_PERSISTENCE = Persistence.OWN_IDS
 DEFAULT_RECORD = RecordLevel.STATISTICS
 DEFAULT_POLICY = WindowPolicy()
-DEFAULT_LIMITS = TurnLimits()
 DEFAULT_STATES = True
 # data and texts for a notification are longer than a spoken answer
 DEFAULT_TASK_ANSWER_TOKENS = 4000
@@ -130,14 +129,16 @@ class AgentConfig:
             context_placement=ContextPlacement(data.get(const.CONF_CONTEXT_PLACEMENT, DEFAULT_CONTEXT_PLACEMENT)),
             exact_counting=bool(data.get(const.CONF_EXACT_COUNTING, DEFAULT_EXACT_COUNTING)),
             context_tokens=int(data[const.CONF_CONTEXT_TOKENS]) if const.CONF_CONTEXT_TOKENS in data else None,
-            limits=TurnLimits(float(data.get(const.CONF_TURN_TIMEOUT, DEFAULT_LIMITS.turn_timeout))),
+            turn_timeout=float(data.get(const.CONF_TURN_TIMEOUT, DEFAULT_TURN_TIMEOUT)),
             expiry_seconds=float(entry.options.get(const.CONF_EXPIRY_HOURS, DEFAULT_EXPIRY_HOURS)) * 3600,
             persistence=Persistence(entry.options.get(const.CONF_PERSISTENCE, DEFAULT_PERSISTENCE)),
             memory_mode=MemoryMode(data.get(const.CONF_MEMORY, DEFAULT_MEMORY)),
             filler=FillerMode(entry.options.get(const.CONF_FILLER, DEFAULT_FILLER)),
             filler_sentence=str(entry.options.get(const.CONF_FILLER_SENTENCE, "")),
             record=RecordLevel(data.get(const.CONF_RECORD, DEFAULT_RECORD)),
-            sends_states=_sends_states(data),
+            # only agents that have the tools of Assist
+            sends_states=llm.LLM_API_ASSIST in data.get(CONF_LLM_HASS_API, ())
+            and bool(data.get(const.CONF_STATES, DEFAULT_STATES)),
             images=bool(data.get(const.CONF_IMAGES, False)),
             cameras=bool(data.get(const.CONF_CAMERAS, DEFAULT_CAMERAS)),
             ask_before_opening=AskMode(data.get(const.CONF_ASK_BEFORE_OPENING, DEFAULT_ASK_BEFORE_OPENING)),
@@ -172,11 +173,6 @@ def _parse_model_settings(account: Mapping[str, Any], subentry: ConfigSubentry) 
         # the set-up adds the country and the time zone
         web_search=WebSearch() if searches else None,
     )
-
-
-def _sends_states(agent: Mapping[str, Any]) -> bool:
-    """Return whether states of the home are sent: only to agents that have the tools of Assist."""
-    return llm.LLM_API_ASSIST in agent.get(CONF_LLM_HASS_API, ()) and bool(agent.get(const.CONF_STATES, DEFAULT_STATES))
 
 
 def _parse_window_policy(entry: ConfigEntry, agent: Mapping[str, Any]) -> WindowPolicy:

@@ -59,7 +59,6 @@ from .agent import (
     EntityAgent,
     async_find_agent,
     async_find_fallback_agents,
-    async_learn_usage,
     run_each,
 )
 from .forgetting import async_run_deletion
@@ -95,7 +94,7 @@ class ConversationTurn:
     # The id of the turn, or None if it is not recorded.
     record_id: str | None = field(init=False)
     # In seconds since the epoch.
-    started_at: float = field(init=False)
+    started_at: float = field(default_factory=time.time)
     dialog: MemoryDialog = field(init=False)
     # Returns the reply in the chat log of the conversation, if another turn may use that at first.
     open_log: Callable[[], ChatLogReply] | None = None
@@ -234,7 +233,8 @@ class ConversationTurn:
 
     def on_billed(self, billed: BilledRequest) -> None:
         """See `TurnHost.on_billed`."""
-        async_learn_usage(self.agent.hass, billed)
+        if (agent := async_find_agent(self.agent.hass, billed.model.agent_id)) is not None:
+            agent.learn_usage(billed.request, billed.usage)
 
     def run_in_background(self, work: Coroutine[Any, Any, None]) -> None:
         """See `TurnHost.run_in_background`."""
@@ -324,7 +324,7 @@ def _create_nobody(agent: Agent) -> Speaker:
 
 async def _async_get_inputless_tools(agent: Agent, llm_context: llm.LLMContext) -> SafeAPIInstance | None:
     """Return the tools without user input. Those of memory are sent and counted, but never called."""
-    nobody = _create_nobody(agent)
+    nobody = Speaker("", agent.hass.config.language)
     own = _memory_tools(agent, nobody, partial(async_run_deletion, agent.hass), MemoryDialog({}, "", nobody))
     return await _async_get_tools(agent, llm_context, own, {})
 

@@ -11,11 +11,17 @@ from homeassistant.core import Event, HomeAssistant, callback
 
 from ..bridge.turn_report import async_fire_forget_event
 from ..const import DOMAIN
-from ..memory.core import LostRows, Memory, MemoryUnavailable, Tombstone
+from ..memory.core import ExchangeOwner, LostRows, Memory, MemoryUnavailable, Tombstone
 from ..memory.turn.forgetting import ForgottenExchanges, RemovedOwners, find_removed_owners, remove_forgotten
 from ..turn.routing import WindowKey
 from ..window import Snapshot
-from .account import async_agent_states, async_clear_recent_turns, async_run_deferred_work
+from .account import (
+    RecentTurn,
+    async_agent_states,
+    async_clear_recent_turns,
+    async_find_recent_turns,
+    async_run_deferred_work,
+)
 from .agent import async_loaded_agents
 from .reminders import async_get_reminders
 from .store import AgentStore, async_get_store
@@ -77,8 +83,31 @@ async def _async_forget[Result](hass: HomeAssistant, store: AgentStore, work: Ca
     return result
 
 
-def _remove_lost_exchanges(losses: ForgottenExchanges, agent_id: str, key: str, snapshot: Snapshot) -> Snapshot:
-    return losses.remove_lost((agent_id, key), snapshot)
+async def _async_forget_recent_turns(hass: HomeAssistant, losses: Collection[ForgottenExchanges]) -> None:
+    turns = async_find_recent_turns(hass)
+    forgotten = await hass.async_add_executor_job(_find_forgotten_turns, losses, turns)
+    for account in async_agent_states(hass).values():
+        for turn in forgotten.intersection(account.recent_turns):
+            account.recent_turns.remove(turn)
+
+
+def _find_forgotten_turns(losses: Collection[ForgottenExchanges], turns: Collection[RecentTurn]) -> set[RecentTurn]:
+    """Return the turns whose text is forgotten. The others that may have received it lose their requests."""
+    forgotten = {turn for turn in turns if any(each.forgets_turn(*_describe_text(turn)) for each in losses)}
+    conversations = {turn.record["conversation_id"] for turn in forgotten}
+    for turn in set(turns) - forgotten:
+        person, conversation = turn.record["person"], turn.record["conversation_id"]
+        if conversation in conversations or any(each.may_have_reached(person, conversation) for each in losses):
+            turn.drop_requests()
+    return forgotten
+
+
+def _describe_text(turn: RecentTurn) -> tuple[ExchangeOwner, tuple[str, str], tuple[float, float], Collection[str]]:
+    record, context = turn.record, turn.context
+    owner = ExchangeOwner(record["agent"], record["person"], record["conversation_id"] or "")
+    span = record["time"], record["time"] + record["duration"]
+    sources = (*(context.facts.source_ids if context.facts else ()), *context.recalled.source_ids)
+    return owner, (turn.speaker.text, turn.answer), span, sources
 
 
 def _fire_forgotten_events(hass: HomeAssistant, losses: ForgottenExchanges) -> None:
@@ -88,11 +117,12 @@ def _fire_forgotten_events(hass: HomeAssistant, losses: ForgottenExchanges) -> N
             async_fire_forget_event(hass, agent_id, WindowKey.parse(key).conversation, exchanges)
 
 
-async def async_remove_forgotten(hass: HomeAssistant, snapshot: Snapshot) -> Snapshot:
-    """Return an older copy of a window without forgotten exchanges. Raises `MemoryUnavailable`.
+def _remove_lost_exchanges(losses: ForgottenExchanges, agent_id: str, key: str, snapshot: Snapshot) -> Snapshot:
+    return losses.remove_lost((agent_id, key), snapshot)
 
-    See `remove_forgotten`.
-    """
+
+async def async_remove_forgotten(hass: HomeAssistant, snapshot: Snapshot) -> Snapshot:
+    """Return an older copy of a window without forgotten exchanges. Raises `MemoryUnavailable`."""
     store = async_get_store(hass)
     tombstones = await store.async_read(Memory.get_tombstones, frozenset[Tombstone]()) if store is not None else ()
     return await hass.async_add_executor_job(remove_forgotten, snapshot, tombstones)

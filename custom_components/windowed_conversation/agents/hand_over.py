@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import Context
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 import logging
 import time
@@ -62,39 +62,30 @@ _RETRY_SECONDS = 0.25
 _MAX_CHAT_LOG_SECONDS = 300.0
 
 
+@dataclass(slots=True)
 class _RunningTurns:
-    """The conversations and satellites, by their ids, that turns of any agent use while a pipeline waits for them.
+    """The conversations and satellites, by their ids, that turns of any agent use while a pipeline waits for them."""
 
-    `hand_overs` are the turns in the background.
-    """
-
-    def __init__(self) -> None:
-        self.hand_overs: list[HandOver] = []
-        self._use_counts = Counter[str]()
-        # Until when the answer to a question is expected from a satellite, on the monotonic clock.
-        self._question_ends: dict[str, float] = {}
+    # The turns in the background.
+    hand_overs: list[HandOver] = field(default_factory=list)
+    # Until when the answer to a question is expected from a satellite, on the monotonic clock.
+    question_ends: dict[str, float] = field(default_factory=dict)
+    _use_counts: Counter[str] = field(default_factory=Counter)
 
     @contextmanager
     def using(self, *ids: str) -> Iterator[None]:
         """Return a context manager during which these ids are in use."""
         for each in ids:
-            self._question_ends.pop(each, None)
+            self.question_ends.pop(each, None)
         self._use_counts.update(ids)
         try:
             yield
         finally:
-            self._use_counts.subtract(ids)
-            for each in ids:
-                if not self._use_counts[each]:
-                    del self._use_counts[each]
-
-    def expect_answer(self, satellite_id: str) -> None:
-        """Record that a satellite has asked its user a question."""
-        self._question_ends[satellite_id] = time.monotonic() + _QUESTION_SECONDS
+            self._use_counts -= Counter(ids)
 
     def is_in_use(self, each: str) -> bool:
         """Return whether a turn uses this id, or a question is open there."""
-        return each in self._use_counts or self._question_ends.get(each, 0.0) > time.monotonic()
+        return each in self._use_counts or self.question_ends.get(each, 0.0) > time.monotonic()
 
 
 _RUNNING_TURNS_KEY: HassKey[_RunningTurns] = HassKey(f"{DOMAIN}_running_turns")
@@ -149,7 +140,7 @@ class PipelineTurn:
                 if self.reply.has_listener:
                     add_copied_contents(self._pipeline_log, self.reply.chat_log)
         if satellite_id is not None and result.continue_conversation:
-            running.expect_answer(satellite_id)
+            running.question_ends[satellite_id] = time.monotonic() + _QUESTION_SECONDS
         return result
 
     async def _async_promise_answer(self, task: asyncio.Task[ConversationResult]) -> ConversationResult | None:
@@ -165,38 +156,32 @@ class PipelineTurn:
         leave_session(task)
         self.turn.state.move_to_background()
         ChatLogReply(self._pipeline_log, self.turn.entity_id).add_answer(phrase)
-        HandOver(self.turn, task, self._satellite_registry_id).start()
+        HandOver(self.turn, task, self._satellite_registry_id, self.turn.user_input.conversation_id or "").start()
         return _build_result(language, phrase, self._pipeline_log.conversation_id)
 
 
+@dataclass(eq=False, slots=True)
 class HandOver:
     """A turn in the background, whose answer was promised to the person who asked."""
 
-    def __init__(
-        self, turn: ConversationTurn, task: asyncio.Task[ConversationResult], satellite_registry_id: str | None
-    ) -> None:
-        self.agent_id = turn.agent.id
-        # the id that the session of the input has
-        self.conversation_id = turn.user_input.conversation_id or ""
-        self.user_id = turn.user_input.context.user_id
-        self._id = str(uuid7())
-        self._turn = turn
-        self._user_input = turn.user_input
-        self._task = task
-        self._satellite_registry_id = satellite_registry_id
-        self._hass = turn.agent.hass
-        self._agent = turn.current_agent
-        self._delivery: asyncio.Task[None] | None = None
-        self._is_unwanted = False
+    turn: ConversationTurn
+    task: asyncio.Task[ConversationResult]
+    satellite_registry_id: str | None
+    # The one that the session of the input has.
+    conversation_id: str
+    _id: str = field(default_factory=lambda: str(uuid7()))
+    _delivery: asyncio.Task[None] | None = None
+    _is_unwanted: bool = False
 
     @callback
     def start(self) -> None:
         """Wait for the answer and deliver it, until the account is unloaded."""
-        _get_running_turns(self._hass).hand_overs.append(self)
-        self._agent.state.promises.add(self._id, self.conversation_id)
+        agent = self.turn.current_agent
+        _get_running_turns(agent.hass).hand_overs.append(self)
+        agent.state.promises.add(self._id, self.conversation_id)
         # a task inherits the session and the chat log of the pipeline's run, which ends now
-        create_task = partial(self._agent.entry.async_create_background_task, self._hass, self._async_finish())
-        self._delivery = Context().run(create_task, f"promised answer of {self._turn.entity_id}")
+        create_task = partial(agent.entry.async_create_background_task, agent.hass, self._async_finish(agent))
+        self._delivery = Context().run(create_task, f"promised answer of {self.turn.entity_id}")
 
     async def async_end(self) -> None:
         """End the turn, because its answer is not wanted any more."""
@@ -242,7 +227,7 @@ class HandOver:
 
     async def _async_add_to_chat_log(self, text: str) -> None:
         """Add the answer to the chat log of the conversation when no turn uses it, if the conversation still exists."""
-        running, ends_at = _get_running_turns(self._hass), time.monotonic() + _MAX_CHAT_LOG_SECONDS
+        running, ends_at = _get_running_turns(self.turn.agent.hass), time.monotonic() + _MAX_CHAT_LOG_SECONDS
         while time.monotonic() < ends_at:
             if not running.is_in_use(self.conversation_id) and self._try_add_to_chat_log(text):
                 return
@@ -250,27 +235,29 @@ class HandOver:
 
     def _try_add_to_chat_log(self, text: str) -> bool:
         """Return whether the answer was added, or will never be. If another agent uses the chat log, it was not."""
+        hass = self.turn.agent.hass
         try:
-            with async_open_session(self._hass, self._user_input) as session:
+            with async_open_session(hass, self.turn.user_input) as session:
                 if session.conversation_id == self.conversation_id:
-                    with conversation.async_get_chat_log(self._hass, session) as chat_log:
-                        ChatLogReply(chat_log, self._turn.entity_id).add_answer(text)
+                    with conversation.async_get_chat_log(hass, session) as chat_log:
+                        ChatLogReply(chat_log, self.turn.entity_id).add_answer(text)
         except BUSY_ERRORS:
             return False
         return True
 
-    async def _async_deliver(self, response: IntentResponse) -> Delivery:
-        hass, name, language = self._hass, self._agent.config.name, self._user_input.language
-        registry_id, context = self._satellite_registry_id, self._user_input.context
-        is_error = response.response_type is IntentResponseType.ERROR
-        text = await async_format_late_answer(
-            hass, language, self._user_input.text, get_speech(response), is_error=is_error
+    async def _async_deliver(self, agent: Agent, response: IntentResponse) -> Delivery:
+        hass, name, user_input, registry_id = (
+            agent.hass,
+            agent.config.name,
+            self.turn.user_input,
+            self.satellite_registry_id,
         )
-        if registry_id is not None and await async_announce(
-            hass, registry_id, text, context, _get_running_turns(hass).is_in_use
-        ):
+        language, context, is_in_use = user_input.language, user_input.context, _get_running_turns(hass).is_in_use
+        is_error = response.response_type is IntentResponseType.ERROR
+        text = await async_format_late_answer(hass, language, user_input.text, get_speech(response), is_error=is_error)
+        if registry_id is not None and await async_announce(hass, registry_id, text, context, is_in_use):
             return Delivery.ANNOUNCED
-        if await async_notify(hass, self._turn.speaker.person, name, text, context):
+        if await async_notify(hass, self.turn.speaker.person, name, text, context):
             return Delivery.NOTIFIED
         mention = await async_get_spoken_text(hass, language, "common", "answer_mention")
         async_mention(hass, name, mention.format(agent=name), self._id)
@@ -284,7 +271,7 @@ async def async_end_hand_overs(
     unwanted = [
         each
         for each in _get_running_turns(agent.hass).hand_overs
-        if (each.agent_id, each.conversation_id, each.user_id)
+        if (each.turn.agent.id, each.conversation_id, each.turn.user_input.context.user_id)
         == (agent.id, session.conversation_id, user_input.context.user_id)
     ]
     if not unwanted or not await async_is_never_mind(agent.hass, user_input):

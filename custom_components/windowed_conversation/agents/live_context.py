@@ -129,7 +129,7 @@ class TurnContext:
             self._candidates = ()
         # facts that are just being forgotten must not be sent
         if not self._memory_store.predates_forgetting(time.time()):
-            self.profile = self.sent.facts = self._build_profile(self._memory_store)
+            self.sent.facts = self._build_profile(self._memory_store)
 
     async def _async_search(self, store: AgentStore) -> None:
         command_words, named = store.command_words, ""
@@ -172,11 +172,13 @@ class TurnContext:
     def build_live_context(self, exchanges: Sequence[Exchange], limit: int) -> LiveContext:
         """Return the live context, limited to `limit` tokens, of a request that sends these closed exchanges."""
         limit -= self._stamp_tokens + self._open_question_tokens
-        note = TRIMMED_NOTE if limit >= self._note_tokens and self._lacks_beginning(exchanges) else ""
+        # exchanges have left the window, and no summary says so
+        is_cut = self._window.stats().evicted_exchanges > 0 and not any(map(is_summary, exchanges))
+        note = TRIMMED_NOTE if is_cut and limit >= self._note_tokens else ""
         limit -= self._note_tokens if note else 0
         note = "; ".join(filter(None, (note, self._open_question_note)))
         most = min(MAX_RECALLED_TOKENS, limit // 2 if self._home_states else limit)
-        sent = build_sent_context(exchanges, self.profile, self._speaker.text)
+        sent = build_sent_context(exchanges, self.sent.facts, self._speaker.text)
         # lazy, because the first few lines usually fill the limit
         found = (each for each in self._candidates if not is_about_home_state(each, names_home=self._mentions_home))
         recalled = self.sent.recalled = choose_recalled_lines(found, sent, self._formatter, self._count_tokens, most)
@@ -187,10 +189,6 @@ class TurnContext:
             text = format_context(states, recalled.lines, note)
         self.sent.live_tokens = self._count_tokens(text)
         return LiveContext(text, self.sent.live_tokens, frozenset(recalled.source_ids))
-
-    def _lacks_beginning(self, exchanges: Sequence[Exchange]) -> bool:
-        """Return whether exchanges have left the window, and no summary among those that are sent says so."""
-        return self._window.stats().evicted_exchanges > 0 and not any(map(is_summary, exchanges))
 
     def _mentions_home(self, sentence: str) -> bool:
         if self._home_states is None:

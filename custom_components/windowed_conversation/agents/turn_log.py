@@ -4,7 +4,6 @@ from collections.abc import Sequence
 import logging
 
 from ..turn.attempts import Attempt
-from ..window import WindowStats
 from .agent import Agent
 from .conversation_turn import ConversationTurn
 
@@ -29,15 +28,9 @@ def log_turn(agent: Agent, turn: ConversationTurn) -> None:
     )
     log_requests(turn.id, turn.state.attempts)
     if stats.trims > turn.stats_before.trims:
-        _LOGGER.debug("Trim in turn %s: %s. Window: %s", turn.id, _describe_trim(turn.stats_before, stats), window)
-
-
-def _describe_trim(before: WindowStats, after: WindowStats) -> str:
-    exchanges = after.evicted_exchanges - before.evicted_exchanges
-    if not exchanges:
-        return "tool results or recalled lines shortened"
-    messages = after.evicted_messages - before.evicted_messages
-    return f"{exchanges} exchanges, {messages} messages, {after.evicted_tokens - before.evicted_tokens} tokens evicted"
+        # none if only tool results or recalled lines were shortened
+        exchanges = stats.evicted_exchanges - turn.stats_before.evicted_exchanges
+        _LOGGER.debug("Trim in turn %s: %d exchanges evicted. Window: %s", turn.id, exchanges, window)
 
 
 def log_requests(turn: str, attempts: Sequence[Attempt]) -> None:

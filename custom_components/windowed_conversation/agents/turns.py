@@ -8,7 +8,7 @@ import logging
 import math
 
 from homeassistant.components import conversation
-from homeassistant.components.conversation import AssistantContent, ChatLog, ConversationInput, ConversationResult
+from homeassistant.components.conversation import AssistantContent, ConversationInput, ConversationResult
 from homeassistant.exceptions import Unauthorized
 from homeassistant.helpers.chat_session import ChatSession
 from homeassistant.helpers.intent import IntentResponse, IntentResponseErrorCode, IntentResponseType
@@ -172,17 +172,13 @@ def _decide_route(turn: ConversationTurn, *, is_echo: bool) -> RouteDecision:
     if is_echo:
         return RouteDecision(Route.LOCAL, RouteReason.ECHO)
     if turn.dialog.answers:
-        turn.dialog.take_last_answer(_find_last_answer(turn.chat_log))
+        said = [each.content for each in turn.chat_log.content if isinstance(each, AssistantContent) and each.content]
+        turn.dialog.take_last_answer(said[-1] if said else "")
     # the next input finds only what this turn has said, not what its model is about to ask
     turn.dialog.answers = {}
     if turn.gate.take_reply():
         return RouteDecision(Route.LOCAL, RouteReason.LOCAL_MATCH)
     return decide_first_route(turn.agent.config.routing, turn.speaker.text)
-
-
-def _find_last_answer(chat_log: ChatLog) -> str:
-    answers = (each.content for each in reversed(chat_log.content) if isinstance(each, AssistantContent))
-    return next(filter(None, answers), "")
 
 
 def _build_echo_result(turn: ConversationTurn, echoed: SpokenAnswer) -> ConversationResult:
@@ -215,8 +211,7 @@ async def _async_build_result(turn: ConversationTurn) -> ConversationResult:
 
 def _record_pipeline_answers(turn: ConversationTurn) -> None:
     """Add the exchanges that the pipeline answered since our last turn to the window, except for forgotten ones."""
-    agent = turn.agent
-    store = async_get_store(agent.hass)
+    agent, store = turn.agent, async_get_store(turn.agent.hass)
     for exchange in find_pipeline_exchanges(turn.chat_log, turn.entity_id, turn.window.messages()):
         agent.last_memory_answers.pop(turn.window_key, None)
         if store is None or not store.predates_forgetting(exchange[0].created or -math.inf):
@@ -238,8 +233,8 @@ async def _async_build_failure_result(turn: ConversationTurn, error: Exception, 
     """
     code, message, phrase = await _async_describe_error(turn.agent, turn.user_input, error)
     agent = turn.current_agent
-    on_failure = partial(agent.statistics.on_failure, get_error_key(error), message, turn.record_id)
-    agent.defer_work(turn.window_key, on_failure)
+    on_failure = agent.statistics.on_failure
+    agent.defer_work(turn.window_key, (on_failure,), get_error_key(error), message, turn.record_id)
     if not spoken.strip() and not turn.reply.is_being_spoken:
         turn.reply.add_answer(phrase)
         return _error_result(turn.user_input, code, phrase)

@@ -8,7 +8,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
-from functools import partial
 from itertools import islice
 from typing import Any, NamedTuple, cast
 
@@ -55,7 +54,7 @@ _MAX_ID_CHARS = 255
 async def async_create_provider(hass: HomeAssistant, account: Mapping[str, Any]) -> Provider:
     """Return the provider for the data of an account. Opens no connection."""
     clients, http_client = await _async_import_clients(hass, account), await _async_get_http_client(hass, account)
-    return await hass.async_add_executor_job(_create_provider, hass, account, clients, http_client)
+    return await hass.async_add_executor_job(_create_provider, account, clients, http_client)
 
 
 async def async_open_connection(hass: HomeAssistant, account: Mapping[str, Any]) -> None:
@@ -94,14 +93,13 @@ def can_search(account: Mapping[str, Any]) -> bool:
     return account[const.CONF_PROVIDER] in vendors or can_compact(account)
 
 
-def _create_provider(hass: HomeAssistant, account: Mapping[str, Any], clients: Any, http_client: Any) -> Provider:
+def _create_provider(account: Mapping[str, Any], clients: Any, http_client: Any) -> Provider:
     url, key = account[CONF_URL], account.get(CONF_API_KEY)
     match account[const.CONF_PROVIDER]:
         case const.PROVIDER_ANTHROPIC:
             provider = clients.create_anthropic_messages(url, key, http_client)
         case const.PROVIDER_GEMINI:
-            load = partial(async_import_module, hass)
-            provider = clients.GeminiProvider(url, key, http_client, client_context(), import_module=load)
+            provider = clients.GeminiProvider(url, key, http_client)
         case const.PROVIDER_AZURE:
             server = clients.AzureServer(url, key, account.get(const.CONF_API_VERSION, ""))
             build = clients.create_azure_responses if _uses_responses(account) else clients.create_azure_chat
@@ -208,9 +206,7 @@ class ServerCache:
 
     def __init__(self) -> None:
         self.models: tuple[ListedModel, ...] = ()
-        # Whether it was logged that the server does not respond.
-        self.is_away = False
-        # The time at which that was found, or None while the server responds.
+        # The time since which the server does not respond, or None.
         self.away_at: datetime | None = None
         # The time of the first request without a response since the server last responded, in seconds on the event
         # loop's clock, or None.
@@ -238,7 +234,7 @@ class ServerCache:
     @callback
     def clear(self) -> None:
         """Clear the list and the availability, because the account now has another server."""
-        self.is_away, self.away_at, self.unanswered_since, self.answered_at = False, None, None, None
+        self.away_at = self.unanswered_since = self.answered_at = None
         self.update_models(())
 
 

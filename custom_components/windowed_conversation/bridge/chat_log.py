@@ -103,7 +103,8 @@ def find_pipeline_exchanges(chat_log: ChatLog, agent_id: str, seen: Collection[M
             break
         if answer.agent_id in _PIPELINE_AGENTS:
             messages = convert_contents(chat_log.hass, exchange)
-            if any(_is_seen(message, seen) for message in messages):
+            keys = {(message.created, message.content) for message in messages}
+            if any((message.created, message.content) in keys for message in seen):
                 break
             handled.append(messages)
     return handled[::-1]
@@ -129,10 +130,6 @@ def async_watch_pipeline_inputs(
             newest = ""
 
     return async_subscribe_chat_logs(hass, on_event)
-
-
-def _is_seen(message: Message, seen: Collection[Message]) -> bool:
-    return any(each.created == message.created and each.content == message.content for each in seen)
 
 
 def async_open_session(hass: HomeAssistant, user_input: ConversationInput) -> AbstractContextManager[ChatSession]:
@@ -169,7 +166,7 @@ def open_own_log(hass: HomeAssistant, user_input: ConversationInput) -> Iterator
 def replace_input_text(chat_log: ChatLog, text: str) -> None:
     """Replace the text of the input that is to be answered."""
     newest = chat_log.content[-1]
-    if isinstance(newest, UserContent) and newest.content != text:
+    if isinstance(newest, UserContent):
         chat_log.content[-1] = replace(newest, content=text)
 
 
@@ -333,7 +330,11 @@ class ChatLogReply:
         await self._add_deltas({"tool_calls": [call]}, result)
 
     async def _add_deltas(self, *deltas: AssistantContentDeltaDict | ToolResultContentDeltaDict) -> None:
-        async for _ in self.chat_log.async_add_delta_content_stream(self._agent_id, _iter_deltas(deltas)):
+        async def stream() -> AsyncGenerator[AssistantContentDeltaDict | ToolResultContentDeltaDict]:
+            for delta in deltas:
+                yield delta
+
+        async for _ in self.chat_log.async_add_delta_content_stream(self._agent_id, stream()):
             pass
 
     def add_answer(self, text: str) -> None:
@@ -358,8 +359,3 @@ class ChatLogReply:
                     tool_input = llm.ToolInput(id=call.id, tool_name=call.name, tool_args=dict(call.arguments))
                     self.last_tool_name = call.name
                     yield {"tool_calls": [tool_input]}
-
-
-async def _iter_deltas[Delta](deltas: Iterable[Delta]) -> AsyncGenerator[Delta]:
-    for delta in deltas:
-        yield delta

@@ -7,7 +7,6 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from enum import StrEnum
-from functools import partial
 import logging
 import math
 import time
@@ -146,18 +145,23 @@ def _is_busy(state: State | None) -> bool:
 
 async def _async_call_announce(hass: HomeAssistant, satellite_id: str, text: str, context: Context) -> bool:
     """Announce a text now. Return whether that was possible. Raises `SatelliteBusyError`."""
-    # The context has no user: the satellite of a person who may only read would refuse to speak.
-    data, target = {"message": text, "preannounce": True}, {ATTR_ENTITY_ID: satellite_id}
-    call = partial(hass.services.async_call, SATELLITE_DOMAIN, "announce", data, blocking=True, target=target)
     try:
-        await call(context=Context(parent_id=context.id))
+        # The context has no user: the satellite of a person who may only read would refuse to speak.
+        await hass.services.async_call(
+            SATELLITE_DOMAIN,
+            "announce",
+            {"message": text, "preannounce": True},
+            blocking=True,
+            context=Context(parent_id=context.id),
+            target={ATTR_ENTITY_ID: satellite_id},
+        )
     except SatelliteBusyError:
         raise
-    except (HomeAssistantError, TimeoutError) as err:
-        _LOGGER.debug("%s cannot announce: %s", satellite_id, type(err).__name__)
-        return False
     except Exception as err:  # noqa: BLE001 - the answer is delivered in another way
-        log_fault(_LOGGER, "An announcement failed in an unexpected way", err)
+        if isinstance(err, HomeAssistantError | TimeoutError):
+            _LOGGER.debug("%s cannot announce: %s", satellite_id, type(err).__name__)
+        else:
+            log_fault(_LOGGER, "An announcement failed in an unexpected way", err)
         return False
     return True
 

@@ -45,6 +45,7 @@ _LANGUAGES_BY_SEPARATOR = {
 # The languages that do not group four digits.
 _UNGROUPED_LANGUAGES = ("es", "it", "pl")
 _FOUR_DIGITS_END = 10_000
+_DECIMAL_POINT_LANGUAGES = ("en", "ja", "zh")
 
 _MINUTE_SECONDS, _HOUR_SECONDS = 60, 60 * 60
 
@@ -134,8 +135,29 @@ _PRESENTATION_BY_CLASS: dict[type[Exception], ErrorPresentation] = {
 
 # The error names that automations see, which are the keys of translations, too.
 _KEY_BY_CLASS: dict[type[BaseException], str] = {
-    **{kind: failure.key for kind, failure in _PRESENTATION_BY_CLASS.items()},
+    providers.AuthError: "auth_error",
+    providers.QuotaError: "quota_error",
+    providers.RateLimited: "rate_limited",
+    providers.ContextOverflow: "context_overflow",
+    providers.AnswerRefused: "refused",
+    providers.Incomplete: "incomplete",
+    providers.Unavailable: "unavailable",
+    providers.DeadlineExceeded: "deadline_exceeded",
+    providers.BadRequest: "bad_request",
+    providers.ModelNotFound: "model_not_found",
     providers.Redirected: "redirected",
+    providers.BadStream: "bad_stream",
+    turn.EmptyInput: "nothing_said",
+    turn.EmptyAnswer: "empty_answer",
+    turn.InvalidData: "invalid_data",
+    turn.NoSummary: "no_summary",
+    turn.TokenCountUnsupported: "no_token_count",
+    turn.PromptRenderingFailed: "prompt_failed",
+    turn.ToolsUnavailable: "tools_unavailable",
+    turn.ConversationBusy: "busy",
+    turn.IdTooLong: "id_too_long",
+    Unauthorized: "unauthorized",
+    # automations see it, but it has no text
     turn.LocalAnswerFailed: "local_answer_failed",
 }
 
@@ -219,7 +241,7 @@ def log_fault(logger: logging.Logger, what: str, error: Exception) -> None:
 async def async_get_error_phrase(hass: HomeAssistant, language: str, failure: ErrorPresentation) -> str:
     """Return the sentence for a failure, in English if the language has none."""
     text = await async_get_spoken_text(hass, language, "exceptions", f"{failure.key}.message")
-    return text.format(**(failure.placeholders or {}))
+    return text.format(**failure.placeholders)
 
 
 async def async_get_heard_phrase(

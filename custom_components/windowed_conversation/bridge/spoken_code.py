@@ -11,6 +11,7 @@ from unicode_rbnf import RbnfEngine
 
 from ..memory.core import base_language, remove_diacritics
 from ..memory.turn.speaker import get_word_boundary
+from ..turn.names import APOSTROPHE_TABLE
 
 # Replaces a code that was said, or that is set.
 MASK = "••••"
@@ -21,7 +22,6 @@ _MAX_DIGITS = 12
 _MAX_CHARS_PER_DIGIT = 4
 _ROUNDS = 100_000
 _SALT_CHARS = 16
-_APOSTROPHE_PATTERN = re.compile("['’ʼ]")  # noqa: RUF001 - of several scripts
 _GAP_PATTERN = re.compile(r"[\W_]+")
 
 
@@ -71,7 +71,7 @@ def _load_numbers(language: str) -> tuple[re.Pattern[str], dict[str, str]]:
 
 
 def _simplify(text: str) -> str:
-    return _GAP_PATTERN.sub(" ", remove_diacritics(_APOSTROPHE_PATTERN.sub("", text.casefold())))
+    return _GAP_PATTERN.sub(" ", remove_diacritics(text.casefold().translate(APOSTROPHE_TABLE).replace("'", "")))
 
 
 def _derive(digits: str, salt: str) -> str:

@@ -129,23 +129,9 @@ async def async_resolve_conversation(call: ServiceCall, permission: str) -> Conv
     for _, entity_id, agent, key, _ in found:
         if (window := await agent.windows.load(key)) is not None:
             return ConversationTarget(call, entity_id, agent, key, window)
-    raise build_refusal("no_conversation") if wanted is None else build_unknown_conversation(wanted)
-
-
-def build_unknown_conversation(conversation: str) -> ServiceValidationError:
-    """Return the error for a conversation that does not exist, or that the caller may not see."""
-    return build_refusal("unknown_conversation", conversation=conversation)
-
-
-async def async_resolve_agent(call: ServiceCall, permission: str) -> tuple[str, Agent]:
-    """Return the only agent that an action can mean, with its entity id. Raises the errors of `async_resolve_agents`.
-
-    Raises `ServiceValidationError` if there is none, or if there are several.
-    """
-    agents = await async_resolve_agents(call, permission)
-    if len(agents) != 1:
-        raise build_refusal("agent_needed")
-    return next(iter(agents.items()))
+    if wanted is None:
+        raise build_refusal("no_conversation")
+    raise build_refusal("unknown_conversation", conversation=wanted)
 
 
 async def async_resolve_agents(call: ServiceCall, permission: str) -> dict[str, Agent]:
@@ -274,7 +260,11 @@ async def async_resolve_person(call: ServiceCall, permission: str, *, needs_admi
     named = data.get(ATTR_PERSON)
     person = own if named is None else await _async_find_user_id(call.hass, named)
     needs_admin = needs_admin or person != own or data.get(ATTR_EVERYONE, False) or ATTR_FILENAME in data
-    if user is not None and not _can_use_memory(call.hass, user, permission, needs_admin=needs_admin):
+    # all agents share the memory
+    can_use_memory = any(
+        find_permitted_entity(call.hass, user, agent, permission) for agent in async_agent_ids(call.hass)
+    )
+    if user is not None and ((needs_admin and not user.is_admin) or not can_use_memory):
         raise Unauthorized(context=call.context, permission=permission)
     if named is not None and person is None:
         raise build_refusal("memory_unknown_person", person=named)
@@ -285,13 +275,6 @@ async def async_resolve_person(call: ServiceCall, permission: str, *, needs_admi
     is_own = person is not None and person == own and not is_in_turn()
     async_run_deferred_work(call.hass)
     return PersonTarget(person, name, can_see_private=is_own, is_named=named is not None)
-
-
-def _can_use_memory(hass: HomeAssistant, user: User, permission: str, *, needs_admin: bool) -> bool:
-    """Return whether a user may read or control at least one of our agents, which all share the memory."""
-    if needs_admin and not user.is_admin:
-        return False
-    return any(find_permitted_entity(hass, user, agent, permission) for agent in async_agent_ids(hass))
 
 
 async def _async_find_user_id(hass: HomeAssistant, named: str) -> str | None:

@@ -68,21 +68,17 @@ _LIST_SCHEMA = probatio.Schema(access.TARGET_FIELDS)
 async def _async_list_conversations(call: ServiceCall) -> ServiceResponse:
     agents = await access.async_resolve_agents(call, POLICY_READ)
     found = (each for each in access.list_visible_windows(agents, call) if each.stats.exchange_count)
-    newest: list[JsonValueType] = [_format_listed(each) for each in islice(found, _MAX_LISTED)]
+    newest: list[JsonValueType] = [
+        {
+            "entity_id": each.entity_id,
+            "conversation_id": WindowKey.parse(each.key).conversation,
+            "last_used": access.format_iso_time(time.time() - each.idle),
+            **_count_content(each.stats),
+            "utilization": round(each.stats.utilization, 1),
+        }
+        for each in islice(found, _MAX_LISTED)
+    ]
     return {"conversations": newest}
-
-
-def _format_listed(found: access.VisibleWindow) -> JsonObjectType:
-    """Return the list entry of a conversation, without its text."""
-    return {
-        "entity_id": found.entity_id,
-        "conversation_id": WindowKey.parse(found.key).conversation,
-        "last_used": access.format_iso_time(time.time() - found.idle),
-        "messages": found.stats.message_count,
-        "exchanges": found.stats.exchange_count,
-        "tokens": found.stats.current_tokens,
-        "utilization": round(found.stats.utilization, 1),
-    }
 
 
 async def _async_get_conversation(call: ServiceCall) -> ServiceResponse:
@@ -165,8 +161,10 @@ async def _async_delete_conversation(call: ServiceCall) -> ServiceResponse:
 
 
 async def _async_import_conversation(call: ServiceCall) -> ServiceResponse:
-    """Create a conversation from exported data, with its original id unless another one is given. Return its size."""
-    entity_id, agent = await access.async_resolve_agent(call, POLICY_CONTROL)
+    agents = await access.async_resolve_agents(call, POLICY_CONTROL)
+    if len(agents) != 1:
+        raise build_refusal("agent_needed")
+    ((entity_id, agent),) = agents.items()
     wanted = call.data.get(ATTR_CONVERSATION_ID)
     if wanted is not None:
         access.validate_conversation_id(wanted)
@@ -250,7 +248,7 @@ async def _async_summarize_conversation(call: ServiceCall) -> ServiceResponse:
     try:
         return await summarizer.async_summarize(passage)
     except ConversationDropped as err:
-        raise access.build_unknown_conversation(window.conversation_id) from err
+        raise build_refusal("unknown_conversation", conversation=window.conversation_id) from err
     except WindowBusy as err:
         raise conversation.build_refusal("window_in_use") from err
     except (ProviderError, TurnError) as err:
@@ -273,7 +271,7 @@ def build_llm_context(call: ServiceCall) -> llm.LLMContext:
 
 def _translate_model_error(error: ProviderError | TurnError) -> HomeAssistantError:
     failure = describe_error(error)
-    return build_translated_error(failure.key, HomeAssistantError, **failure.placeholders or {})
+    return build_translated_error(failure.key, HomeAssistantError, **failure.placeholders)
 
 
 def _build_schema(fields: dict[Any, Any]) -> probatio.Schema:

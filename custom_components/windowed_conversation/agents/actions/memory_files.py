@@ -67,7 +67,12 @@ def write_lines(path: Path, lines: Iterable[str]) -> int:
 @contextmanager
 def read_lines(path: Path) -> Iterator[Iterable[str]]:
     """Yield the lines of a file. Raises OSError, and `BadLine` for a line that is not valid text."""
-    with open(path, encoding="utf-8", opener=_open_nonblocking) as file:
+
+    def open_nonblocking(name: str, flags: int) -> int:
+        # a named pipe would otherwise block until somebody opens it for writing
+        return os.open(name, flags | os.O_NONBLOCK)
+
+    with open(path, encoding="utf-8", opener=open_nonblocking) as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise OSError(errno.EINVAL, "not a regular file")
         yield _iter_lines(file)
@@ -112,11 +117,6 @@ def _parse_fields(line: str) -> dict[str, Any]:
     except ValueError, RecursionError:
         return {}
     return fields if isinstance(fields, dict) else {}
-
-
-def _open_nonblocking(path: str, flags: int) -> int:
-    """Open a file without blocking. A named pipe would otherwise block until somebody opens it for writing."""
-    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _iter_lines(file: Any) -> Iterator[str]:
