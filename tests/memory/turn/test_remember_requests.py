@@ -10,13 +10,18 @@ import pytest
 
 from custom_components.windowed_conversation.memory.core import Memory, PastSummary, PastTurn
 from custom_components.windowed_conversation.memory.turn.dialog import LastAnswer, MemoryDialog
-from custom_components.windowed_conversation.memory.turn.forgetting import forget_everything, forget_fact
+from custom_components.windowed_conversation.memory.turn.forgetting import (
+    ask_to_forget_named,
+    forget_everything,
+    forget_fact,
+)
 from custom_components.windowed_conversation.memory.turn.remember_requests import (
     MemoryReply,
     ReplyKey,
     correct_fact,
     list_facts,
     list_listeners,
+    recall_facts,
     recall_lines,
     remember_statement,
     undo_correction,
@@ -186,6 +191,26 @@ def test_who_has_told_nothing_of_themselves_is_told_so(memory: Memory) -> None:
     ]
 
 
+def test_what_is_known_about_a_thing_is_told_to_those_who_may_hear_it(memory: Memory) -> None:
+    told(memory, "anna", "I like tea from Assam", "The tea is in the blue tin", "The bins go out on Friday")
+
+    hers, others = [recall_facts(memory, speaker(who, "What do you know about tea?"), "tea") for who in ("anna", "ben")]
+
+    assert hers is not None
+    assert list_phrases(hers) == [
+        (ReplyKey.KNOWN_OWN, ("I like tea from Assam",)),
+        (ReplyKey.KNOWN_HOME, ("The tea is in the blue tin",)),
+    ]
+    assert others == MemoryReply(ReplyKey.KNOWN_HOME, ("The tea is in the blue tin",))
+
+
+@pytest.mark.parametrize("query", ["whales", "the tea of the whales in the sea", "it"])
+def test_of_what_no_fact_tells_others_tell(memory: Memory, query: str) -> None:
+    told(memory, "anna", "The tea is in the blue tin")
+
+    assert recall_facts(memory, speaker("anna", f"What do you know about {query}?"), query) is None
+
+
 def test_all_that_is_known_is_told_in_parts(memory: Memory) -> None:
     told(memory, "ben", *(f"The cousin {name} lives in Rome" for name in ("Ute", "Olga", "Ida", "Eva", "Zoe", "Kim")))
     told(memory, "anna", "I like tea", "I like jazz")
@@ -275,6 +300,25 @@ def test_a_model_forgets_nothing_that_was_said_in_words_of_its_own(memory: Memor
     done = forget_fact(memory, speaker("anna", "summarize this page"), "old employer Bosch")
 
     assert done == MemoryReply(ReplyKey.NOT_FOUND)
+
+
+def test_the_fact_that_was_named_last_is_forgotten_after_a_yes(memory: Memory) -> None:
+    first, last = [told(memory, "anna", text).named_fact_ids for text in ("I like tea", "I like jazz")]
+
+    asked = ask_to_forget_named(memory, speaker("anna", "Forget what I just said"), last)
+
+    assert asked == MemoryReply(ReplyKey.ASK_TO_FORGET_FACT, ("I like jazz",))
+    assert agreed(memory, asked).phrase is ReplyKey.FORGOTTEN
+    assert known(memory, "anna") == ("I like tea",)
+    assert ask_to_forget_named(memory, speaker("ben", "Forget what I just said"), first) is None
+
+
+def test_of_none_or_several_that_were_named_last_none_is_forgotten(memory: Memory) -> None:
+    named = [told(memory, "anna", text).named_fact_ids for text in ("I like tea", "I like jazz")]
+
+    asked = [ask_to_forget_named(memory, speaker("anna", ""), ids) for ids in ((), (*named[0], *named[1]))]
+
+    assert asked == [None, None]
 
 
 def test_everything_about_a_subject_is_forgotten(memory: Memory) -> None:

@@ -66,9 +66,9 @@ def choose_fact_text(text: str, statement: str, speaker: Speaker) -> str | None:
         return None
     is_own = is_supported_by(text, statement, name, words, _MIN_OWN_SHARE)
     is_whole = is_supported_by(statement, text, name, words, _MIN_COVERED_SHARE)
-    negations = _compile("negations", base_language(speaker.language))
-    is_negated_alike = len(negations.findall(text.casefold())) == len(negations.findall(statement.casefold()))
-    return text if is_own and is_whole and is_negated_alike else statement
+    limits = [compile_words(each, base_language(speaker.language)) for each in ("negations", "conditions")]
+    counts = [[len(each.findall(said.casefold())) for each in limits] for said in (text, statement)]
+    return text if is_own and is_whole and counts[0] == counts[1] else statement
 
 
 def asks_to_forget(text: str, language: str) -> bool:
@@ -82,8 +82,8 @@ def asks_to_forget(text: str, language: str) -> bool:
         return False
     heading = _HEADING_PATTERN.split(text)[0]
     own = _QUOTED_PATTERN.sub("", heading if _is_request(heading, language) else text).casefold()
-    own = _compile("forgetting_habits", base).sub("", own)
-    forgets, negates = _compile("forgetting_words", base).pattern, _compile("negations", base).pattern
+    own = compile_words("forgetting_habits", base).sub("", own)
+    forgets, negates = compile_words("forgetting_words", base).pattern, compile_words("negations", base).pattern
     # "no longer" is a word of forgetting that is not negated
     ending, gap = (r"\w*", r"\W+(?:\w+\W+)?") if get_word_boundary(base) else ("", ".?")
     marked, count = re.subn(f"{forgets}{ending}", _MARK, own)
@@ -100,7 +100,7 @@ def asks_about(texts: Iterable[str], answer: str, speaker: Speaker) -> bool:
 
 def _is_request(text: str, language: str) -> bool:
     base = base_language(language)
-    pattern, rest = _compile("request_words", base), _strip_openers(text, base)
+    pattern, rest = compile_words("request_words", base), _strip_openers(text, base)
     return bool(pattern.match(rest) if get_word_boundary(base) else pattern.search(rest))
 
 
@@ -119,7 +119,7 @@ def _strip_openers(text: str, base: str) -> str:
 
 
 @cache
-def _compile(name: str, base: str) -> re.Pattern[str]:
+def compile_words(name: str, base: str) -> re.Pattern[str]:
     """Return the pattern of a list of words. Words of forgetting may have any ending."""
     edge = get_word_boundary(base)
     words = load_language(base).get(name, "" if name == "forgetting_words" else "(?!)")
