@@ -2,7 +2,7 @@
 
 import json
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 import probatio
 import pytest
@@ -10,12 +10,9 @@ import pytest
 from custom_components.windowed_conversation.agents.config import DEFAULT_INSTRUCTIONS
 from custom_components.windowed_conversation.bridge.tools import reduce_schema, shorten_intent_schema
 from custom_components.windowed_conversation.home.bridge.tools import GetHistoryTool, GetStatesTool
-from custom_components.windowed_conversation.memory.bridge.tools import (
-    ForgetTool,
-    RecallTool,
-    RememberTool,
-    build_remember_schema,
-)
+from custom_components.windowed_conversation.memory.bridge.tools import make_tools
+from custom_components.windowed_conversation.memory.turn.dialog import MemoryDialog
+from custom_components.windowed_conversation.memory.turn.speaker import Speaker
 from tests.exact_tokens import exact_count
 from tests.json_schemas import build_value, find_mistakes, is_accepted
 
@@ -205,17 +202,16 @@ def test_intent_without_arguments_stays() -> None:
 
 
 def test_own_instructions_and_tools_take_few_tokens() -> None:
-    own: dict[Any, probatio.Schema] = {
-        RememberTool: build_remember_schema(("en", "de", "fr", "it")),
-        **{tool: tool.parameters for tool in (RecallTool, ForgetTool, GetStatesTool, GetHistoryTool)},
-    }
+    nobody, nothing = Speaker("", "en"), cast("Any", None)
+    memory = make_tools(nothing, nobody, nothing, MemoryDialog({}, "", nobody), ("en", "de", "fr", "it"))
+    own = (*memory, GetStatesTool(len), GetHistoryTool(len))
     sent = [
         {
             "name": tool.name,
             "description": tool.description,
-            "parameters": reduce_schema(probatio.to_openapi(parameters, openapi_version="3.1.0")),
+            "parameters": reduce_schema(probatio.to_openapi(tool.parameters, openapi_version="3.1.0")),
         }
-        for tool, parameters in own.items()
+        for tool in own
     ]
 
     assert sum(exact_count(json.dumps(each, separators=(",", ":"))) for each in sent) <= 380

@@ -24,7 +24,7 @@ from custom_components.windowed_conversation.bridge.tools import ToolSchemaCache
 from custom_components.windowed_conversation.const import DOMAIN, MEMORY_API_ID, AskMode
 from custom_components.windowed_conversation.memory.bridge.answers import ForgetCallback, MemoryAnswerer
 from custom_components.windowed_conversation.memory.bridge.sentences import async_load_sentences
-from custom_components.windowed_conversation.memory.bridge.tools import MemoryAPI, RecallTool, make_tools
+from custom_components.windowed_conversation.memory.bridge.tools import MemoryAPI, make_recall_tool, make_tools
 from custom_components.windowed_conversation.memory.core import LostRows, Memory, MemoryAccess
 from custom_components.windowed_conversation.memory.turn.dialog import LastAnswer, MemoryDialog
 from custom_components.windowed_conversation.memory.turn.remember_requests import MemoryReply
@@ -337,7 +337,7 @@ async def test_own_tools_stand_beside_others_and_give_way_to_their_names(
 ) -> None:
     class Others(llm.API):
         async def async_get_api_instance(self, llm_context: llm.LLMContext) -> llm.APIInstance:
-            return llm.APIInstance(self, "", llm_context, [RecallTool(access, Speaker("", "en"))])
+            return llm.APIInstance(self, "", llm_context, [make_recall_tool(access, Speaker("", "en"))])
 
     llm.async_register_api(home, Others(hass=home, id="others", name="Others"))
     own = make_tools(access, NOBODY, forget, MemoryDialog({}, "", NOBODY), ("en",))

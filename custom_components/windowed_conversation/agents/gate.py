@@ -7,6 +7,7 @@ Withheld actions stand in working memory only, so a restart drops them.
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
+import re
 import time
 
 from homeassistant.auth.models import User
@@ -21,6 +22,7 @@ from ..bridge.spoken_code import MASK, find_digits, matches_code
 from ..bridge.tools import SafeAPIInstance
 from ..const import AskMode
 from ..memory.bridge.answers import parse_yes_no
+from ..memory.turn.evidence import may_hide
 from .config import AgentConfig
 from .issues import Issue, async_update_issue
 
@@ -29,6 +31,9 @@ _REPLY_SECONDS = 60.0
 _CODE_SECONDS = 300.0
 _PAUSE_SECONDS = 300.0
 _MAX_WRONG_CODES = 5
+
+# A text after which the same sentence goes on.
+_UNFINISHED_PATTERN = re.compile(r"[\w,:;(-][ \t]*\Z")
 
 _TOOL_NOTE = "Nothing was done. Say exactly what `say` says. If it is a question, a yes is carried out without you."
 
@@ -207,7 +212,9 @@ class Gate:
         if self.action is None or not self.action.calls:
             return None
         question = await self._async_build_question(self.action.openings)
-        return None if answer.rstrip().endswith(question) else question
+        before, found, after = answer.rpartition(question)
+        is_asked = found and not after.strip() and not _UNFINISHED_PATTERN.search(before)
+        return None if is_asked and not may_hide(before) else question
 
     def expect_reply(self) -> bool:
         """Return whether the turn has asked something. The speaker has heard it now, and may answer."""

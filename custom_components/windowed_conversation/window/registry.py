@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterat
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from functools import partial
+from itertools import chain, takewhile
 import time
 
 from .errors import WindowBusy
@@ -398,13 +399,17 @@ class WindowRegistry[K: Hashable = str]:
         return slot
 
     def _drop_surplus(self) -> None:
-        surplus = len(self._slots) - self._max_windows
-        if surplus > 0:
-            unused = [key for key, slot in self._slots.items() if not slot.places]
-            # Windows that have ended come first, and among equals those that were used least recently.
-            unused.sort(key=lambda key: not self._has_ended(key, self.idle_seconds(key)))
-            for slot in [self._slots.pop(key) for key in unused[:surplus]]:
-                slot.finish_turns()
+        while len(self._slots) > self._max_windows and (key := self._find_surplus_key()) is not None:
+            self._slots.pop(key).finish_turns()
+
+    def _find_surplus_key(self) -> K | None:
+        """Return the key of the unused window that ended first, or that was used least recently if none has ended."""
+        last_end = self._clock() - self._reopen_seconds
+        # Lazy, because this runs in each turn: almost always the first window decides.
+        idle = takewhile(lambda each: each[1].last_used < last_end, self._slots.items())
+        ended = (key for key, slot in idle if not slot.places and not self._is_lasting(key))
+        unused = (key for key, slot in self._slots.items() if not slot.places)
+        return next(chain(ended, unused), None)
 
     def restore(self, key: K, snapshot: Snapshot, *, idle_seconds: float = 0) -> None:
         """Create a key's window from a snapshot, as if it had last been used `idle_seconds` ago.

@@ -129,7 +129,7 @@ def test_what_forget_loses(store: Store) -> None:
     store.say("Under the pot lies the key", at=200.0, person="ben", conversation="hall")
     store.say("Where is the pot?", at=300.0, person="ben", conversation="hall")
     store.memory.add(
-        [Summary("kitchen", 100.0, 101.0, ("The key lies under the pot",), "Of a hiding place.", "", "other", "anna")]
+        [Summary("kitchen", 100.0, 101.0, "Of a hiding place.", "other", "anna", ("The key lies under the pot",))]
     )
     store.memory.add(writes(whole(50, "Where is the key?", person="anna")))
     store.add_fact("The key lies under the red pot", conversation="kitchen")

@@ -1,7 +1,8 @@
 """Evidence in sentences: the clause of a user that a model may store, and a request to forget something."""
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from functools import cache
+from itertools import takewhile
 import re
 
 from ...turn.names import SENTENCE_MARKS
@@ -26,6 +27,8 @@ _CLAUSE_PATTERN = re.compile(r"(?:[^.!?:;,\n。！？：；，、]|[.:,](?=\S))+
 SENTENCE_PATTERN = re.compile(r"(?:[^.!?\n。！？]|[.](?=\S))+[.!?。！？]*")  # noqa: RUF001 - of several scripts
 _HEADING_PATTERN = re.compile(r"[:：\n]")  # noqa: RUF001 - of several scripts
 _QUOTED_PATTERN = re.compile('["“„«「『][^"“”»」』]*["“”»」』]?')
+# Characters of Markdown and HTML that may hide what follows, and those that reverse it.
+_HIDING_PATTERN = re.compile("[<`|~\u202a-\u202e\u2066-\u2069]|\\]\\s*[(:]")
 _OPENING_QUOTES, _CLOSING_QUOTES, _PLAIN_QUOTE = "“„«「『", "”»」』", '"'
 _MARK = "\N{OBJECT REPLACEMENT CHARACTER}"
 
@@ -92,10 +95,25 @@ def asks_to_forget(text: str, language: str) -> bool:
     )
 
 
-def asks_about(texts: Iterable[str], answer: str, speaker: Speaker) -> bool:
-    """Return whether the questions in an answer name each of the texts, by at least half of its words."""
-    questions = " ".join([each for each in SENTENCE_PATTERN.findall(answer) if is_question(each)])
-    return all(is_supported_by(text, questions, speaker.name, speaker.build_words()) for text in texts)
+def asks_about(texts: Collection[str], answer: str, speaker: Speaker) -> bool:
+    """Return whether an answer visibly ends with questions that name each of the texts, by at least half of its words.
+
+    The last one has to name a text, because a yes answers that one.
+    """
+    if not texts:
+        return True
+    ending = list(takewhile(is_question, reversed(SENTENCE_PATTERN.findall(answer))))
+
+    def names(question: str, text: str) -> bool:
+        return is_supported_by(text, question, speaker.name, speaker.build_words())
+
+    is_last = any(names(ending[0], text) for text in texts) if ending else False
+    return is_last and all(names(" ".join(ending), text) for text in texts) and not may_hide(answer)
+
+
+def may_hide(text: str) -> bool:
+    """Return whether a text has marks that may keep a part of it from being seen or heard."""
+    return _HIDING_PATTERN.search(text) is not None
 
 
 def _is_request(text: str, language: str) -> bool:
