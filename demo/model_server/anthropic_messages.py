@@ -13,6 +13,7 @@ from .anthropic_prompt import measure_prompt, parse_turns
 from .anthropic_validation import find_anthropic_violations, is_search
 from .conversation import Conversation
 from .refusal import Refusal, RefusedError
+from .tool_loading import expand_messages, find_loading_violations
 from .usage import encode_json, estimate_tokens
 from .violations import Violation
 from .wire import Frame, Prompt, Reply, WireFormat, get_bearer_token, get_objects, split_document
@@ -38,7 +39,7 @@ class AnthropicMessagesFormat(WireFormat):
 
     @override
     def find_violations(self, body: Any) -> list[Violation]:
-        return find_anthropic_violations(body, self._betas)
+        return [*find_loading_violations(body), *find_anthropic_violations(expand_messages(body)[0], self._betas)]
 
     @override
     def parse_request(self, body: Any) -> Prompt:

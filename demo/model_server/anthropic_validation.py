@@ -104,7 +104,8 @@ def _check_tools(body: dict[str, Any], messages: list[dict[str, Any]]) -> Iterat
         return
     own = [tool for tool in tools if not is_search(tool)]
     yield from find_tool_violations(own, schema="input_schema", name_form=_TOOL_NAME_PATTERN)
-    if len(own) < len(tools) and any(isinstance(tool, dict) and tool.get("name") == "web_search" for tool in own):
+    names = {tool.get("name") for tool in own if isinstance(tool, dict)}
+    if not names.isdisjoint({tool.get("name") for tool in tools if is_search(tool)}):
         yield Violation("tools_unique", "tools", "Tool names must be unique.")
     if "tool_choice" in body and not tools:
         yield Violation("tool_choice_without_tools", "tool_choice", "only allowed with tools")
@@ -115,7 +116,7 @@ def _check_tools(body: dict[str, Any], messages: list[dict[str, Any]]) -> Iterat
 
 def is_search(tool: object) -> bool:
     """Return whether a tool is the web search."""
-    return isinstance(tool, dict) and tool.get("type") == "web_search_20250305"
+    return isinstance(tool, dict) and tool.get("type") in ("web_search_20250305", "web_fetch_20250910")
 
 
 def _is_pause(message: dict[str, Any]) -> bool:

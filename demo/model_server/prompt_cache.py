@@ -70,7 +70,11 @@ class PromptCache:
 
     def _use_prefix(self, model: str, prompt: bytes, rules: CacheRules) -> CacheUse:
         prompts = self._prompts_by_model.setdefault(model, deque(maxlen=_MAX_PROMPTS))
-        longest = max((count_common_bytes(prompt, earlier) for earlier in prompts), default=0)
+        longest = 0
+        for earlier in prompts:
+            # few prompts share more than the longest prefix so far, and to find the end of a prefix takes longer
+            if len(earlier) > longest and prompt.startswith(earlier[: longest + 1]):
+                longest = count_common_bytes(prompt, earlier)
         prompts.append(prompt)
         read, whole = _count_cacheable_tokens(longest, rules), _count_cacheable_tokens(len(prompt), rules)
         return CacheUse(read, whole - read)

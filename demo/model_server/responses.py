@@ -18,6 +18,7 @@ from .residue import seal_content, unseal_content
 from .responses_events import encode_event, iter_events
 from .responses_items import UNBOUND_PREFIX, build_document
 from .responses_validation import find_responses_violations, is_search
+from .tool_loading import expand_responses, find_search_violations
 from .usage import encode_json, encode_prompt, estimate_tokens
 from .violations import Violation
 from .wire import Frame, Prompt, Reply, WireFormat, get_bearer_token, get_objects, split_document
@@ -40,7 +41,7 @@ class ResponsesFormat(WireFormat):
     @override
     def find_violations(self, body: Any) -> list[Violation]:
         """Return the violations of the format's rules in the request."""
-        return find_responses_violations(body)
+        return [*find_search_violations(body), *find_responses_violations(expand_responses(body)[0])]
 
     @override
     def parse_request(self, body: Any) -> Prompt:

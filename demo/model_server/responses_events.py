@@ -108,6 +108,10 @@ def _iter_search_events(item: dict[str, Any], at: int) -> Iterator[_EventFields]
 
 def _iter_call_events(item: dict[str, Any], at: int, shapes: tuple[str, ...]) -> Iterator[_EventFields]:
     where = {"item_id": item["id"], "output_index": at}
+    if item["type"] == "tool_search_call":
+        yield _build_item_event(FrameKind.CALL, "added", at, {**item, "status": "in_progress", "arguments": {}})
+        yield _build_item_event(FrameKind.CALL, "done", at, item)
+        return
     yield _build_item_event(FrameKind.CALL, "added", at, {**item, "status": "in_progress", "arguments": ""})
     for fragment in split_arguments(item["arguments"], shapes):
         yield FrameKind.CALL, {"type": "response.function_call_arguments.delta", **where, "delta": fragment}

@@ -13,6 +13,7 @@ from uuid import uuid4
 from .conversation import Answer, AnswerFinish, Call
 from .residue import seal_content
 from .shapes import format_arguments
+from .tool_loading import SEARCH_NAME, has_tool_search
 from .wire import Reply
 
 UNBOUND_PREFIX = "0" * 16
@@ -136,6 +137,10 @@ class OutputItems:
         return [item for item in (self.reasoning, self.introduction, *self.searches, self.message, *self.calls) if item]
 
     def _build_call(self, call: Call, at: int) -> dict[str, Any]:
+        if SEARCH_NAME.endswith(call.name) and has_tool_search(self.reply.prompt.body):
+            call_id, given = f"call_{uuid4().hex[:24]}", dict(call.arguments)
+            named = {"id": f"tsc_{uuid4().hex}", "type": "tool_search_call", "call_id": call_id}
+            return {**named, "execution": "client", "status": "completed", "arguments": given}
         return {
             "id": f"fc_{self._build_bound_id(first=at == 0 and self.message is None)}",
             "type": "function_call",

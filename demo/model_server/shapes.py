@@ -43,6 +43,7 @@ SHAPES: dict[str, str] = (
         "think_tags": "thinking in the text, between <think> and </think>",
         "azure": "a first chunk with no choices",
         "tiny_chunks": "text and arguments one character at a time",
+        "whole_text": "the text in one piece",
         "no_usage": "usage is never reported",
         "usage_at_finish": "usage in the chunk with the finish_reason",
         "reasoning": "thinks before every answer and before every call",
@@ -64,6 +65,8 @@ _WORD_PATTERN = re.compile(r"\s*\S+\s*|\s+")
 
 def split_text(text: str, shapes: Sequence[str]) -> list[str]:
     """Return the text split into the pieces that are streamed: words with the white space after them."""
+    if "whole_text" in shapes:
+        return [text] if text else []
     return list(text) if "tiny_chunks" in shapes else _WORD_PATTERN.findall(text)
 
 

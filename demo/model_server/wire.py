@@ -15,6 +15,9 @@ from .refusal import Refusal
 from .usage import Usage
 from .violations import Violation
 
+# Where each format has the JSON schema of a tool's arguments.
+_SCHEMA_KEYS = ("parameters", "input_schema", "parametersJsonSchema")
+
 
 class FrameKind(StrEnum):
     """The kind of a frame. A closing frame means that a part is complete; a terminal frame ends the answer."""

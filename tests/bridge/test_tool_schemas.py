@@ -103,10 +103,6 @@ def test_reducing_twice_changes_nothing_more(subtests: pytest.Subtests) -> None:
         ({"default": [], "type": "array"}, {"type": "array"}),
         ({"required": [], "type": "object"}, {"type": "object"}),
         ({"minLength": 1, "maxLength": 300, **TEXT}, TEXT),
-        (
-            {"allOf": [{"type": "integer"}, {"type": "number", "minimum": 0, "maximum": 100}]},
-            {"type": "integer", "minimum": 0, "maximum": 100},
-        ),
     ],
 )
 def test_keyword_that_says_nothing_is_removed(whole: dict[str, Any], reduced: dict[str, Any]) -> None:

@@ -49,6 +49,7 @@ from .ai_tasks import generate, media, set_up_task  # noqa: F401 - fixtures
 from .done_once import cache_setup
 from .executor_end import join_before_interrupting
 from .flow_texts import missing_texts
+from .large_source import add_source  # noqa: F401 - a fixture
 from .repair_flows import repairs  # noqa: F401 - a fixture
 from .satellite import ask, heard  # noqa: F401 - fixtures
 from .store_file import Disk

@@ -59,7 +59,7 @@ async def test_obedient_model_answers_from_the_states_in_one_request(
 async def test_obedient_model_would_look_up_if_it_were_ordered_to(
     set_up: SetUpFn, say: SayFn, model_server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tools, "_remove_states_prompt", str)
+    monkeypatch.setattr(tools, "_STATES_TOOL_PROMPT", "")
     model_server.change(obedient=True)
     await set_up(**{CONF_STATES: True, "routing": "model_only"})
 

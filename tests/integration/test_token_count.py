@@ -34,6 +34,7 @@ from demo.model_server import ModelServer
 from .actions import act
 from .agent_forms import open_agent_form, open_new
 from .conftest import SayFn, SetUpFn
+from .large_source import AddSource
 from .more_agents import change_agent
 from .rows import Row, row
 
@@ -251,6 +252,22 @@ async def test_form_counts_no_facts_before_the_model_was_asked(home: HomeAssista
     text = await get_text(home, entry)
 
     assert re.fullmatch(r"A question sends about [\d,]*0 tokens before any history\.", text)
+
+
+async def test_form_says_what_the_tools_of_each_source_weigh_and_what_is_sent(
+    home: HomeAssistant, add_source: AddSource, set_up: SetUpFn, say: SayFn
+) -> None:
+    add_source("archive")
+    add_source("attic", count=3)
+    entry = await set_up(llm_hass_api=["assist", "archive", "attic"])
+    await say("turn on kitchen light")
+
+    text, sources = await get_text(home, entry), (await get_weight(home))["sources"]
+
+    *_, large, small = text.split("\n")
+    assert re.fullmatch(r"- Archive: [\d,]+00 → 0", large)
+    assert re.fullmatch(r"- Attic: (\d+) → \1", small)
+    assert sources["Archive"][0] > 2_500 > sum(sent for _, sent in sources.values()) > 0
 
 
 async def test_form_of_a_new_agent_has_no_weight(home: HomeAssistant, entry: MockConfigEntry) -> None:

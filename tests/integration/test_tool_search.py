@@ -1,82 +1,23 @@
 """Tests for tools that are found when they are needed, because their schemas would take too much of each request."""
 
-from collections.abc import Callable
 import json
-from typing import Any, override
+from typing import Any
 
 from homeassistant.core import HomeAssistant
-from homeassistant.exceptions import Unauthorized
 from homeassistant.helpers import llm
-import probatio
 import pytest
 
-from custom_components.windowed_conversation.bridge.tool_search import FIND_TOOLS
-from custom_components.windowed_conversation.bridge.tools import CALL_TOOL
+from custom_components.windowed_conversation.const import CONF_RECORD, RecordLevel
+from custom_components.windowed_conversation.turn.tool_names import CALL_TOOL, FIND_TOOLS
 from demo.model_server import ModelServer, call, words
 from demo.model_server.request_log import RequestRecord
 
-from .conftest import SayFn, SetUpFn, get_speech
+from .actions import act
+from .conftest import SayFn, SetUpFn, flush_store, get_speech
+from .large_source import AddSource, Calls, Source, SourceTool
+from .remembered import recorded_turns
 from .satellite import Ask
 from .states import add_satellite
-
-ANNOTATIONS = llm.ToolAnnotations(read_only=True, destructive=False, idempotent=True, open_world=False)
-ROOMS = ("attic", "cellar", "garden", "library", "sauna", "workshop", "pantry", "nursery", "studio", "mill", "loft")
-SUBJECTS = ("weather", "inventory", "tickets", "timetable", "recipes", "invoices", "plants", "radio")
-
-
-class SourceTool(llm.Tool):
-    """A tool of a large source, which notes its calls."""
-
-    integration = "test"
-    annotations = ANNOTATIONS
-
-    def __init__(self, name: str, description: str, calls: list[tuple[str, Any]]) -> None:
-        self.name, self.description, self._calls = name, description, calls
-        self.parameters = probatio.Schema(
-            {probatio.Required("amount", description="Between 1 and 10, the number of entries."): int}
-        )
-
-    @override
-    async def async_call(self, hass: HomeAssistant, tool_input: llm.ToolInput, llm_context: llm.LLMContext):
-        self._calls.append((self.name, tool_input.tool_args))
-        return llm.ToolResult(data={"done": self.name})
-
-
-class Source(llm.API):
-    """An LLM API with many tools."""
-
-    tools: list[llm.Tool]
-    is_for_administrators = False
-
-    @override
-    async def async_get_api_instance(self, llm_context: llm.LLMContext) -> llm.APIInstance:
-        if self.is_for_administrators:
-            raise Unauthorized
-        return llm.APIInstance(self, "", llm_context, self.tools)
-
-
-type Calls = list[tuple[str, Any]]
-type AddSource = Callable[..., Calls]
-
-
-@pytest.fixture
-def add_source(home: HomeAssistant) -> AddSource:
-    """Return a function that registers an API with tools for each subject and room, and returns their calls."""
-
-    def add(api_id: str = "archive", *, is_for_administrators: bool = False, more: tuple[llm.Tool, ...] = ()) -> Calls:
-        calls: Calls = []
-        tools = [
-            SourceTool(f"{subject}_of_{room}", f"List the {subject} in the {room}, newest first, with dates.", calls)
-            for subject in SUBJECTS
-            for room in ROOMS
-        ]
-        api = Source(hass=home, id=api_id, name=api_id.title())
-        object.__setattr__(api, "tools", [*tools, *more])
-        object.__setattr__(api, "is_for_administrators", is_for_administrators)
-        llm.async_register_api(home, api)
-        return calls
-
-    return add
 
 
 def get_tool_names(request: RequestRecord) -> set[str]:
@@ -101,6 +42,19 @@ async def test_schemas_of_a_large_source_are_not_sent(
     assert {"find_tools", "call_tool", "HassTurnOn"} <= names
     assert not [name for name in names if "_of_" in name]
     assert json.dumps(request.body).count("radio_of_sauna") == 1
+
+
+async def test_names_that_the_prompt_has_in_any_order_are_not_listed_again(
+    add_source: AddSource, set_up: SetUpFn, say: SayFn, model_server: ModelServer
+) -> None:
+    add_source(lists_names=True)
+    await set_up(llm_hass_api=["archive"], routing="model_only")
+
+    await say("which colour is the sky?")
+
+    (request,) = model_server.requests
+    assert json.dumps(request.body["messages"]).count("radio_of_sauna") == 1
+    assert "radio_of_sauna" not in json.dumps(request.body["tools"])
 
 
 async def test_tool_is_found_by_its_words_and_called(
@@ -185,6 +139,41 @@ async def test_found_tools_stay_found_in_a_conversation(
     before, after = model_server.requests[-2:]
     assert get_results(after) == get_results(before)
     assert after.body["tools"] == before.body["tools"]
+
+
+async def test_deferred_tool_has_its_own_name_wherever_its_call_is_shown(
+    home: HomeAssistant, add_source: AddSource, set_up: SetUpFn, say: SayFn, model_server: ModelServer
+) -> None:
+    add_source()
+    await set_up(llm_hass_api=["assist", "archive"], routing="model_only", **{CONF_RECORD: RecordLevel.FULL})
+    model_server.script(call(CALL_TOOL, name="invoices_of_sauna", arguments={"amount": 3}), words("Here they are."))
+
+    await say("which invoices are in the sauna?")
+    await flush_store(home)
+
+    (turn,), name = await recorded_turns(home), "archive__invoices_of_sauna"
+    window = await act(home, "get_conversation")
+    called = [each for message in window["messages"] for each in message.get("tool_calls", ())]
+    assert (turn["tools"], turn["attempts"][0]["tools"]) == ([name], [name])
+    assert [(each["name"], each["arguments"]) for each in turn["tool_calls"]] == [(name, {"amount": 3})]
+    assert [(each["name"], each["arguments"]) for each in called] == [(name, {"amount": 3})]
+    assert [each["name"] for each in turn["waterfall"] if each["step"] == "tool"] == [name]
+
+
+async def test_model_is_sent_the_call_of_a_deferred_tool_as_it_has_made_it(
+    add_source: AddSource, set_up: SetUpFn, say: SayFn, model_server: ModelServer
+) -> None:
+    add_source()
+    await set_up(llm_hass_api=["assist", "archive"], routing="model_only")
+    given = {"name": "archive__invoices_of_sauna", "arguments": {"amount": 3}}
+    model_server.script(call(CALL_TOOL, **given), words("Here they are."))
+
+    await say("which invoices are in the sauna?")
+
+    (sent,) = [each["tool_calls"] for each in model_server.requests[-1].body["messages"] if "tool_calls" in each]
+    assert [(each["function"]["name"], json.loads(each["function"]["arguments"])) for each in sent] == [
+        (CALL_TOOL, given)
+    ]
 
 
 async def test_small_source_is_sent_whole_beside_a_large_one(

@@ -11,13 +11,13 @@ from homeassistant.helpers import llm
 from .. import const
 from ..bridge.account import can_compact, can_search, is_local_server
 from ..bridge.fillers import FillerMode
-from ..bridge.tool_search import FIND_TOOLS
 from ..const import MEMORY_API_ID, AskMode, MemoryMode, Persistence, RecordLevel
 from ..home.bridge.tools import GetStatesTool
 from ..providers import DEFAULT_SETTINGS, Effort, ModelSettings, WebSearch
 from ..turn.context import ContextPlacement
 from ..turn.limits import DEFAULT_TURN_TIMEOUT
 from ..turn.routing import RoutingMode, Scope
+from ..turn.tool_names import FIND_TOOLS
 from ..window import WindowPolicy
 
 DEFAULT_ROUTING = RoutingMode.LOCAL_FIRST

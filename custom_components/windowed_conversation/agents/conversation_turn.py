@@ -291,7 +291,8 @@ async def async_build_inputless_question(agent: Agent, llm_context: llm.LLMConte
     """
     assert agent.model is not None
     model, api = agent.model, await _async_get_inputless_tools(agent, llm_context)
-    return Question(model, "", "", agent.tool_schemas.convert_tools(api), "")
+    deferred = () if api is None else tuple(api.deferred.values())
+    return Question(model, "", "", agent.tool_schemas.convert_tools(api), "", deferred_tools=deferred)
 
 
 async def async_weigh_request(agent: Agent, llm_context: llm.LLMContext) -> RequestWeight | None:
@@ -302,12 +303,12 @@ async def async_weigh_request(agent: Agent, llm_context: llm.LLMContext) -> Requ
     if agent.model is None or agent.config.routing is RoutingMode.LOCAL_ONLY:
         return None
     api = await _async_get_inputless_tools(agent, llm_context)
-    nobody, stamp = _create_nobody(agent), InputStamp(dt_util.now())
+    nobody, stamp = Speaker("", agent.hass.config.language), InputStamp(dt_util.now())
     window = Window("", agent.config.policy, agent.counter)
     context = TurnContext(agent, window, nobody, stamp, "")
     profiles = list(agent.profiles.values()) if agent.config.memory else [([], PromptFacts())]
     instructions = _render_instructions(agent, nobody, llm_context).strip()
-    return weigh_request(
+    weight = weigh_request(
         instructions,
         _format_home_prompt(agent, api, instructions),
         agent.tool_schemas.convert_tools(api),
@@ -315,11 +316,7 @@ async def async_weigh_request(agent: Agent, llm_context: llm.LLMContext) -> Requ
         budget=replace(agent.model.planned_budget, live_tokens=context.max_tokens),
         counter=agent.counter,
     )
-
-
-def _create_nobody(agent: Agent) -> Speaker:
-    """Return the speaker of a request without input."""
-    return Speaker("", agent.hass.config.language)
+    return weight if api is None else replace(weight, sources=api.tokens_by_source)
 
 
 async def _async_get_inputless_tools(agent: Agent, llm_context: llm.LLMContext) -> SafeAPIInstance | None:

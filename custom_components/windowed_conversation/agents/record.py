@@ -210,7 +210,8 @@ def _build_attempt_record(attempt: Attempt, started: float, *, has_text: bool) -
 
 def _list_called_tools(attempt: Attempt) -> list[str]:
     """Return the names of the called tools. The name of one that was not offered is invented, so it is not recorded."""
-    offered = {tool.name for tool in attempt.request.tools}
+    request = attempt.request
+    offered = {tool.name for tool in (*request.tools, *request.deferred_tools)}
     return [call.name if call.name in offered else "unknown" for call in attempt.tool_calls]
 
 

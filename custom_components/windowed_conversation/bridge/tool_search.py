@@ -6,6 +6,7 @@ The names of such tools are in the description of the first, so requests have th
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 import math
+from operator import attrgetter
 import re
 from typing import override
 
@@ -17,10 +18,9 @@ import probatio
 from ..const import DOMAIN
 from ..memory.core import Words
 from ..providers import ToolSchema, count_tools_tokens
+from ..turn.tool_names import CALL_TOOL, FIND_TOOLS
 from .errors import refuse
-from .tools import CALL_TOOL, SafeAPIInstance, describe_schema
-
-FIND_TOOLS = f"{DOMAIN}__find_tools"
+from .tools import SafeAPIInstance, describe_schema
 
 # The schemas that other sources than Home Assistant's own and ours may take in each request: this number of tokens, or
 # this share of the model's context.
@@ -37,6 +37,7 @@ _MAX_QUERY_CHARS = 200
 
 # A word of the name says more than one of the description.
 _NAME_WEIGHT = 3
+_NAME_PATTERN = re.compile(r"[\w-]+")
 _WORD_LIMIT_PATTERN = re.compile(r"(?<=[a-z])(?=[A-Z])|[_\W]+")
 
 _NOT_FOUND_TEXT = "No tool has these words. Try others."
@@ -49,34 +50,31 @@ def defer_tools(api: SafeAPIInstance, schemas: Iterable[ToolSchema], context_tok
     The tools of Home Assistant's own API and ours are never deferred. `context_tokens` is the size of the model's
     context, or None if it is unknown.
     """
-    schema_by_name = {schema.name: schema for schema in schemas}
-    names_by_source: dict[str, list[str]] = {}
-    for name in schema_by_name.keys() & api.source_by_tool.keys():
-        names_by_source.setdefault(api.source_by_tool[name], []).append(name)
-    size_by_source = {
-        source: count_tools_tokens([schema_by_name[name] for name in names])
-        for source, names in names_by_source.items()
-    }
-    limit = _MAX_SCHEMA_TOKENS
-    if context_tokens is not None:
-        limit = min(limit, int(context_tokens * _MAX_CONTEXT_SHARE))
-    deferred: list[str] = []
-    for source in sorted(size_by_source, key=lambda each: (-size_by_source[each], each)):
-        if sum(size_by_source.values()) <= limit:
+    schemas_by_source: dict[str, list[ToolSchema]] = {}
+    for schema in sorted(schemas, key=attrgetter("name")):
+        if (source := api.source_by_tool.get(schema.name)) is not None:
+            schemas_by_source.setdefault(source, []).append(schema)
+    sizes = {source: count_tools_tokens(each) for source, each in schemas_by_source.items()}
+    limit = _MAX_SCHEMA_TOKENS if context_tokens is None else int(context_tokens * _MAX_CONTEXT_SHARE)
+    sent = dict(sizes)
+    for source in sorted(sizes, key=lambda each: (-sizes[each], each)):
+        if sum(sent.values()) <= min(limit, _MAX_SCHEMA_TOKENS):
             break
-        del size_by_source[source]
-        deferred.append(source)
+        sent[source] = 0
+    api.tokens_by_source = {source: (size, sent[source]) for source, size in sizes.items()}
+    deferred = {source: schemas_by_source[source] for source in sorted(sent) if not sent[source]}
     if not deferred:
         return
-    api.deferred = {name: schema_by_name[name] for source in deferred for name in sorted(names_by_source[source])}
-    names = {source: sorted(names_by_source[source]) for source in sorted(deferred)}
+    api.deferred = {schema.name: schema for each in deferred.values() for schema in each}
+    names = {source: [schema.name for schema in each] for source, each in deferred.items()}
     api.tools = [*api.tools, FindTools(api.deferred, _list_names(names, api.api_prompt)), CallTool()]
 
 
 def _list_names(names_by_source: Mapping[str, list[str]], prompt: str) -> str:
-    """Return a line for each source with the names of its tools, unless the prompt has them already."""
-    names = {source: ", ".join(each) for source, each in names_by_source.items()}
-    text = "\n".join([f"{source}: {each}" for source, each in names.items() if each not in prompt])
+    """Return a line for each source with the names of its tools, unless the prompt has all of them already."""
+    shown = set(_NAME_PATTERN.findall(prompt))
+    unseen = {source: each for source, each in names_by_source.items() if not shown.issuperset(each)}
+    text = "\n".join([f"{source}: {', '.join(each)}" for source, each in unseen.items()])
     return text if len(text) <= _MAX_LISTED_CHARS else f"{text[:_MAX_LISTED_CHARS]}…"
 
 
@@ -87,20 +85,17 @@ def rank_tools(query: str, schemas: Sequence[ToolSchema], languages: tuple[str, 
     """
     words = Words(languages)
     wanted = words.build_term_set(query)
-    names = [wanted & words.build_term_set(_split_name(each.name)) for each in schemas]
+    names = [wanted & words.build_term_set(_WORD_LIMIT_PATTERN.sub(" ", each.name)) for each in schemas]
     texts = [wanted & words.build_term_set(each.description[:_MAX_SEARCHED_CHARS]) for each in schemas]
-    counts = Counter(term for name, text in zip(names, texts, strict=True) for term in name | text)
+    matches = list(zip(names, texts, schemas, strict=True))
+    counts = Counter(term for name, text, _ in matches for term in name | text)
     weights = {term: math.log1p(len(schemas) / count) for term, count in counts.items()}
-    scores = [
-        sum(weights[term] * (_NAME_WEIGHT if term in name else 1) for term in name | text)
-        for name, text in zip(names, texts, strict=True)
+    scored = [
+        (-sum(weights[term] * (_NAME_WEIGHT if term in name else 1) for term in name | text), schema)
+        for name, text, schema in matches
+        if name or text
     ]
-    found = sorted(zip(scores, schemas, strict=True), key=lambda each: (-each[0], each[1].name))
-    return [schema for score, schema in found if score]
-
-
-def _split_name(name: str) -> str:
-    return _WORD_LIMIT_PATTERN.sub(" ", name)
+    return [schema for _, schema in sorted(scored, key=lambda each: (each[0], each[1].name))]
 
 
 class FindTools(llm.Tool):

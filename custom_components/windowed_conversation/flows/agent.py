@@ -412,7 +412,17 @@ async def _async_describe_weight(agent: Agent) -> str:
     weight = await async_weigh_agent(agent)
     if weight is None:
         return ""
-    hass = agent.hass
-    text = await async_get_spoken_text(hass, hass.config.language, "selector", "request_weight.options.tokens")
-    # it is an estimate, so two digits are enough
-    return text.format(tokens=format_count(int(float(f"{weight.total:.2g}")), hass.config.language))
+    language = agent.hass.config.language
+    text = await async_get_spoken_text(agent.hass, language, "selector", "request_weight.options.tokens")
+    sources = [
+        f"- {name}: {_format_estimate(size, language)} → {_format_estimate(sent, language)}"
+        for name, (size, sent) in weight.sources.items()
+    ]
+    return "\n".join(
+        [text.format(tokens=_format_estimate(weight.total, language)), *(["", *sources] if sources else [])]
+    )
+
+
+def _format_estimate(tokens: int, language: str) -> str:
+    """Return a number of tokens with two digits, which are enough for an estimate."""
+    return format_count(int(float(f"{tokens:.2g}")), language)

@@ -61,15 +61,14 @@ _FINISH_REASONS = (
 class ToolCalls:
     """The tool calls of one answer."""
 
-    def __init__(self, request: Request, names: Mapping[str, str] | None) -> None:
+    def __init__(self, request: Request, encode_tool_name: Callable[[str], str]) -> None:
         # The number of complete calls.
         self.count = 0
         # The number of characters of all arguments so far.
         self.argument_chars = 0
         self._used_ids = {call.id for message in request.messages for call in message.tool_calls}
-        self._tool_names = {tool.name for tool in request.tools}
-        # Maps the sent tool names to the tools' own names. Without it, the names come from `encode_name`.
-        self._own_names = names
+        self._tool_names = {tool.name for tool in (*request.tools, *request.deferred_tools)}
+        self._encode_tool_name = encode_tool_name
         self._begun_count = 0
 
     def begin_call(self) -> CallArguments:
@@ -91,8 +90,7 @@ class ToolCalls:
         self._used_ids.add(call_id)
         self.count += 1
         if name not in self._tool_names:
-            names = {encode_name(own): own for own in self._tool_names} if self._own_names is None else self._own_names
-            name = names.get(name, name)
+            name = {self._encode_tool_name(own): own for own in self._tool_names}.get(name, name)
         return ToolCallDone(ToolCall(call_id, name, dict(arguments)))
 
 

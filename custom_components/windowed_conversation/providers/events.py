@@ -9,7 +9,7 @@ from operator import add, attrgetter
 from typing import Any, Protocol, runtime_checkable
 
 from ..window import Attachment, Message, Role, ToolCall, format_tool_definition
-from .json_values import drop_non_finite
+from .json_values import as_text, drop_non_finite, get_member, get_objects, read_repaired_json
 from .models import UNKNOWN_MODEL, Effort, ModelProfile
 
 # The fingerprint of Ollama servers, the first part of `AnswerDone.server_identity`:
@@ -121,6 +121,21 @@ class Request:
     is_background: bool = False
     # Whether the answer is spoken, so that a short one is better.
     is_spoken: bool = False
+    # Further tools. The model reads the schema of one only after it has found the tool.
+    deferred_tools: tuple[ToolSchema, ...] = ()
+    # The name of the tool that finds them, if its results can load them.
+    search_tool: str = ""
+
+    def read_found_tools(self, message: Message) -> list[ToolSchema] | None:
+        """Return the deferred tools that a search has found, or None for the result of another tool."""
+        if not self.search_tool or message.name != self.search_tool:
+            return None
+        try:
+            found = get_objects(get_member(read_repaired_json(message.content), "tools"))
+        except ValueError, RecursionError:
+            found = []
+        tools, names = {tool.name: tool for tool in self.deferred_tools}, [as_text(each.get("name")) for each in found]
+        return [tools[name] for name in dict.fromkeys(names) if name in tools]
 
     @property
     def web_search(self) -> WebSearch | None:
@@ -274,6 +289,8 @@ class Provider(ABC):
 
     # Stored with the residue of its answers.
     name: str
+    # Whether the format lets the result of a tool search load tools.
+    loads_tools: bool = False
 
     @abstractmethod
     def stream(self, request: Request, on_bytes: OnBytesCallback = ignore_bytes) -> AsyncGenerator[Event]:

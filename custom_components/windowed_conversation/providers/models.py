@@ -89,6 +89,8 @@ class ModelProfile:
     flexible_tier: bool = False
     # Whether it has a parameter for the length of its answers (OpenAI).
     verbosity: bool = False
+    # Whether the result of a tool search can load tools (Anthropic, and OpenAI with Responses).
+    loads_tools: bool = False
 
 
 UNKNOWN_MODEL = ModelProfile()
@@ -257,6 +259,7 @@ def find_profile(vendor: Vendor | None, model: str) -> ModelProfile:
         default=default,
         flexible_tier=is_openai and bool(_FLEXIBLE_TIER_PATTERN.match(name)),
         verbosity=is_openai and bool(_VERBOSITY_PATTERN.match(name)),
+        loads_tools=vendor is not Vendor.AZURE and bool(_LOADS_TOOLS_PATTERN.match(name)),
     )
 
 

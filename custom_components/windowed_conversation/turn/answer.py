@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from itertools import islice
 
@@ -19,13 +20,12 @@ from ..window import Message, NativeData, Role, ToolCall
 from .attempts import AnswerStream, RequestState
 from .errors import EmptyAnswer
 from .repetition import REPETITION_NOTE
-from .request_limit import RequestPermit
 from .speech.pictures import MarkBreaker, PictureFilter
-from .speech.plain_text import LinkFilter, PlainSpeech
+from .speech.plain_text import LinkFilter, PlainSpeech, TextFilter
 from .speech.speech_filter import SpeechFilter
 from .state import ModelRun, ReplyDelta
 from .text_calls import read_text_calls
-from .tool_names import resolve_tool_name
+from .tool_names import resolve_tool_name, unwrap_call
 
 # Longer pieces of text are filtered in parts that yield to the event loop in between: 4 MB of marks take over a second.
 _MAX_CHARS_PER_FILTER_STEP = 32 * 1024
@@ -40,12 +40,14 @@ class Answer:
     An error does not interrupt the reply: the text so far remains, and the caller raises `error` afterwards.
     """
 
-    def __init__(self, run: ModelRun, stream: AnswerStream, permit: RequestPermit) -> None:
+    def __init__(self, run: ModelRun, stream: AnswerStream, permit: AsyncExitStack) -> None:
         run.begin_answer()
         run.repetition_detector.begin_round()
         self.error: Exception | None = None
         self.calls: dict[str, ToolCall] = {}
         self.request = stream.attempt.request
+        # All tools that the model may call.
+        self._tools = (*self.request.tools, *self.request.deferred_tools)
         self._run = run
         self._turn = run.turn
         self._stream = stream
@@ -59,7 +61,7 @@ class Answer:
         self._unread_text = ""
         self._speech_filter = SpeechFilter([tool.name for tool in self.request.tools])
         # The cleaners of the text, in the order in which they are applied.
-        self._cleaners: list[PictureFilter | LinkFilter | PlainSpeech | MarkBreaker] = [
+        self._cleaners: list[TextFilter | PlainSpeech] = [
             PictureFilter(),
             *([LinkFilter()] if self.request.settings.web_search else []),
             PlainSpeech() if run.question.is_spoken else MarkBreaker(),
@@ -109,8 +111,10 @@ class Answer:
             case ReasoningDelta():
                 self._has_reasoning = True
                 return () if self.request.requires_call else (event,)
-            case ToolCallDone(call) if self._may_carry_out(call):
-                return (self._add_call(call),)
+            case ToolCallDone():
+                deferred = self.request.deferred_tools
+                call = unwrap_call(event.call, deferred) if deferred else event.call
+                return (self._add_call(call),) if self._may_carry_out(call) else ()
             case Usage():
                 self._reasoning_tokens += event.reasoning
             case Sources(sources):
@@ -141,7 +145,8 @@ class Answer:
         """
         if self.calls or not self.request.may_call:
             return []
-        found = read_text_calls(self._speech_filter.call_texts, self.request.tools)
+        texts, deferred = self._speech_filter.call_texts, self.request.deferred_tools
+        found = [unwrap_call(each, deferred) for each in read_text_calls(texts, self.request.tools)]
         calls = islice(filter(self._may_carry_out, found), _MAX_TEXT_CALLS)
         deltas: list[ReplyDelta] = [self._record_delta(self._add_call(call)) for call in calls]
         if deltas:

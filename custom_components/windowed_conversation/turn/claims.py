@@ -22,9 +22,10 @@ def may_claim_action(turn: Turn) -> bool:
     may_claim = turn.run.question.may_claim_change if turn.run is not None else None
     if turn.run is None or may_claim is None or is_question(turn.sent_text):
         return False
-    read_only = {tool.name for tool in turn.run.question.tools if tool.read_only}
+    tools = (*turn.run.question.tools, *turn.run.question.deferred_tools)
+    read_only = {tool.name for tool in tools if tool.read_only}
     called = {call.name for attempt in turn.attempts for call in attempt.tool_calls}
-    return called <= read_only and len(read_only) < len(turn.run.question.tools) and may_claim(turn.sent_text)
+    return called <= read_only and len(read_only) < len(tools) and may_claim(turn.sent_text)
 
 
 def require_call(request: Request) -> Request:

@@ -1,8 +1,8 @@
 """Limits of a turn in seconds, of a request in tokens, and of concurrent requests. Only `Pause` reads the clock."""
 
 import asyncio
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 import time
 from typing import Self
 
@@ -148,6 +148,8 @@ class RequestWeight:
     answer: int
     # The context size of the model, or None if it is unknown.
     model: int | None
+    # The tokens of the tools of each large source, and how many of these are sent.
+    sources: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     @property
     def total(self) -> int:

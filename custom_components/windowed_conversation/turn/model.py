@@ -20,6 +20,7 @@ from ..window import Attachment, Exchange, Message
 from .context import NO_LIVE_CONTEXT, LiveContext
 from .limits import Budget, Pause, RequestLimiter, apply_context_size, calculate_answer_limit
 from .model_size import ContextSizeTracker
+from .tool_names import CALL_TOOL, FIND_TOOLS, wrap_calls
 
 # How many answers in a row must come without reasoning before none is expected: a model with optional reasoning may
 # skip it several times.
@@ -126,6 +127,8 @@ class Question:
     failure_phrase: str = ""
     # Returns whether an answer without a call may claim a change of the home that the input orders.
     may_claim_change: Callable[[str], bool] | None = None
+    # See `Request`. One of `tools` finds these, and another one calls them.
+    deferred_tools: tuple[ToolSchema, ...] = ()
     # See `Request`.
     is_background: bool = False
     is_spoken: bool = False
@@ -162,9 +165,13 @@ class Question:
         sent = count_messages_tokens(messages) + budget.schema_tokens
         effort, has_reasoned = model.settings.effort, model.reasoning_detector.is_expected
         thoughts = calculate_reasoning_tokens(model.profile, effort, has_reasoned=has_reasoned)
+        deferred = self.deferred_tools if tools else ()
+        loads = bool(deferred) and model.profile.loads_tools and model.provider.loads_tools
+        if loads:
+            tools = tuple([tool for tool in tools if tool.name != CALL_TOOL])
         return Request(
             model.name,
-            messages,
+            wrap_calls(messages, deferred) if deferred and not loads else messages,
             tools,
             may_call=may_call,
             profile=replace(model.profile, context_tokens=budget.context_tokens),
@@ -173,4 +180,6 @@ class Question:
             max_answer_tokens=calculate_answer_limit(wanted, sent, thoughts),
             is_background=self.is_background,
             is_spoken=self.is_spoken,
+            deferred_tools=deferred,
+            search_tool=FIND_TOOLS if loads else "",
         )

@@ -64,6 +64,7 @@ class MessagesProvider(Provider):
     """A provider based on an `AsyncAnthropic` client. The caller keeps ownership of the client."""
 
     name = PROVIDER_NAME
+    loads_tools = True
 
     def __init__(self, client: AsyncAnthropic) -> None:
         self._client = client

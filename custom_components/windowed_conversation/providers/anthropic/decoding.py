@@ -147,7 +147,7 @@ class MessageDecoder(Decoder):
         self._thinking_enabled = thinks
         self._own_argument_names = {
             encode_name(tool): {sent: own for own, sent in names.items()}
-            for tool, names in map_argument_names(request.tools).items()
+            for tool, names in map_argument_names((*request.tools, *request.deferred_tools)).items()
         }
         self._keeps_text = request.web_search is not None
         self._pauses = 0

@@ -241,6 +241,7 @@ class ResponsesProvider(_OpenAIProvider):
     """
 
     name = "openai_responses"
+    loads_tools = True
     _decoder = ResponseDecoder
 
     def __init__(self, client: AsyncOpenAI, azure: AzureServer | None = None) -> None:

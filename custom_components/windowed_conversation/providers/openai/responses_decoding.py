@@ -31,6 +31,7 @@ class ResponseDecoder(Decoder):
 
     def __init__(self, request: Request) -> None:
         super().__init__(request)
+        self._search_tool = request.search_tool
         self._text_spans: dict[int, tuple[int, int]] = {}
         self._items: dict[int, _Item] = {}
         self._has_incomplete_call = False
@@ -110,13 +111,16 @@ class ResponseDecoder(Decoder):
             self._on_search(item.get("action"))
         if kind == "function_call":
             return self._on_call(item, at)
+        if kind == "tool_search_call" and self._search_tool:
+            return self._on_call({**item, "name": self._search_tool}, at)
         if kind == "message":
             start, end = self._text_spans.get(at, (self._text_chars, self._text_chars))
             self._items[at].update(start=start, end=end, **_pick_texts(item, "phase"))
         elif kind in _ENCRYPTED_TYPES and item.get("encrypted_content"):
             self._items[at].update(_pick_texts(item, "id", "encrypted_content"))
             if kind == "reasoning":
-                self._items[at]["summary"] = _encode_summary(item)
+                texts = [SurrogateJoiner().feed(as_text(part.get("text"))) for part in item.get("summary") or ()]
+                self._items[at]["summary"] = [{"type": "summary_text", "text": text} for text in texts]
         return ()
 
     def _on_call(self, item: Any, at: int) -> Sequence[Event]:
@@ -159,8 +163,3 @@ class ResponseDecoder(Decoder):
 def _pick_texts(item: Any, *names: str) -> _Item:
     values = {name: as_text(item.get(name)) for name in names}
     return {name: value for name, value in values.items() if value}
-
-
-def _encode_summary(item: Any) -> list[_Item]:
-    texts = (SurrogateJoiner().feed(as_text(part.get("text"))) for part in item.get("summary") or ())
-    return [{"type": "summary_text", "text": text} for text in texts]

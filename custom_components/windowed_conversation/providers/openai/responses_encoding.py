@@ -4,11 +4,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
-from ...window import Attachment, Message, Role
+from ...window import Attachment, Message, Role, ToolCall
 from ..answer_schemas import OPENAI_STRICT, place_answer_schema
 from ..encoder import add_notes, drop_none, encode_name, join_system_prompt, native_value, shorten
 from ..errors import BadStream
-from ..events import Compacted, Request, add_picture_messages
+from ..events import Compacted, Request, ToolSchema, add_picture_messages
 from ..json_values import as_text, drop_non_finite, get_member, get_objects
 from ..models import Effort, ReasoningStyle
 from .fields import (
@@ -90,7 +90,7 @@ def encode_prompt(request: Request, provider: str) -> dict[str, Any]:
     spoken = [message for message in add_picture_messages(request.messages) if message.role is not Role.SYSTEM]
     text = {**({"format": answer} if answer else {}), **encode_verbosity(request)}
     thinks = encode_effort(request)
-    tools: list[_Item] = [{"type": "function", **encode_tool(tool), "strict": False} for tool in request.tools]
+    tools: list[_Item] = [_encode_tool(tool, request) for tool in request.tools]
     if request.web_search:
         tools.append({"type": "web_search", "user_location": request.web_search.location})
         # The server refuses a search with minimal effort.
@@ -108,6 +108,14 @@ def encode_prompt(request: Request, provider: str) -> dict[str, Any]:
     }
 
 
+def _encode_tool(tool: ToolSchema, request: Request) -> _Item:
+    encoded = encode_tool(tool)
+    if tool.name != request.search_tool:
+        return {"type": "function", **encoded, "strict": False}
+    search = {name: encoded[name] for name in ("description", "parameters")}
+    return {"type": "tool_search", "execution": "client", **search}
+
+
 def _encode_conversation(messages: Sequence[Message], request: Request, provider: str) -> Iterator[_Item]:
     """Yield the items of a conversation. A compaction replaces its exchange, including the question."""
     for message, following in zip_longest(messages, messages[1:]):
@@ -120,10 +128,15 @@ def _encode_conversation(messages: Sequence[Message], request: Request, provider
 def _encode_message(message: Message, request: Request, provider: str) -> Iterator[_Item]:
     match message.role:
         case Role.TOOL:
-            call_id = shorten(_MAX_CALL_ID_CHARS, message.tool_call_id or "")
-            yield {"type": "function_call_output", "call_id": call_id, "output": message.content}
+            result: _Item = {"call_id": shorten(_MAX_CALL_ID_CHARS, message.tool_call_id or "")}
+            if (found := request.read_found_tools(message)) is None:
+                yield {"type": "function_call_output", **result, "output": message.content}
+            else:
+                tools = [{**_encode_tool(tool, request), "defer_loading": True} for tool in found]
+                yield {"type": "tool_search_output", **result, **_SEARCH_STATUS, "tools": tools}
         case Role.ASSISTANT:
-            yield from _encode_assistant(message, get_objects(native_value(message, provider, request.model)))
+            residue = get_objects(native_value(message, provider, request.model))
+            yield from _encode_assistant(message, residue, request.search_tool)
         case _:
             yield _encode_user(message, images=request.profile.images)
 
@@ -144,21 +157,22 @@ def _encode_attachment(attachment: Attachment) -> _Item:
     return {"type": "input_file", "filename": get_file_name(attachment), "file_data": data_url(attachment)}
 
 
-def _encode_assistant(message: Message, residue: Sequence[Mapping[str, Any]]) -> Iterator[_Item]:
+def _encode_call(call: ToolCall, search_tool: str) -> _Item:
+    call_id = shorten(_MAX_CALL_ID_CHARS, call.id)
+    if call.name == search_tool:
+        given = drop_non_finite(dict(call.arguments))
+        return {"type": "tool_search_call", "call_id": call_id, **_SEARCH_STATUS, "arguments": given}
+    arguments = encode_arguments(call.arguments)
+    return {"type": "function_call", "call_id": call_id, "name": encode_name(call.name), "arguments": arguments}
+
+
+def _encode_assistant(message: Message, residue: Sequence[Mapping[str, Any]], search_tool: str) -> Iterator[_Item]:
     """Yield a message's items in the order of the residue, then the items that the residue does not mention.
 
     Reasoning is skipped if the item that followed it is missing, because the server would refuse it.
     """
     texts = _split_text(message.content, residue)
-    calls: dict[str, _Item] = {
-        call.id: {
-            "type": "function_call",
-            "call_id": shorten(_MAX_CALL_ID_CHARS, call.id),
-            "name": encode_name(call.name),
-            "arguments": encode_arguments(call.arguments),
-        }
-        for call in message.tool_calls
-    }
+    calls = {call.id: _encode_call(call, search_tool) for call in message.tool_calls}
     reasoning: list[Any] = []
     for at, entry in enumerate(residue):
         follower: Any = None
@@ -171,7 +185,7 @@ def _encode_assistant(message: Message, residue: Sequence[Mapping[str, Any]]) ->
                 reasoning, follower = [], entry
             case {"type": "message"}:
                 follower = _encode_text(texts.pop(at, ""), entry.get("phase"))
-            case {"type": "function_call", "call_id": call_id}:
+            case {"type": "function_call" | "tool_search_call", "call_id": call_id}:
                 follower = calls.pop(call_id, None)
         if follower:
             yield from (*reasoning, follower)
