@@ -19,7 +19,7 @@ from homeassistant.core import Context, HomeAssistant
 from homeassistant.setup import async_setup_component
 
 from benchmarks.in_process import run_home_assistant
-from custom_components.windowed_conversation.agents.account import async_agent_states, async_clear_recent_turns
+from custom_components.windowed_conversation.agents.account import async_agent_states
 from custom_components.windowed_conversation.const import CONF_HISTORY_TOKENS, CONF_ROUTING
 from custom_components.windowed_conversation.turn.routing import RoutingMode
 from demo.model_server.threaded import serve_in_thread
@@ -46,7 +46,8 @@ def _measure_dropped(hass: HomeAssistant) -> int:
     """Drop the recent turns, and return the bytes that this frees."""
     gc.collect()
     before = tracemalloc.get_traced_memory()[0]
-    async_clear_recent_turns(hass)
+    for state in async_agent_states(hass).values():
+        state.recent_turns.clear()
     gc.collect()
     return before - tracemalloc.get_traced_memory()[0]
 

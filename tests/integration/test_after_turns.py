@@ -49,7 +49,7 @@ def test_steps_run_in_this_order() -> None:
 def test_interrupted_turn_is_only_counted_recorded_and_priced() -> None:
     assert names(STEPS_AFTER_INTERRUPTION) == [
         "read_window",
-        "count_interrupted_turn",
+        "count_turn",
         "log_turn",
         "async_record_turn",
         "look_up_cost",

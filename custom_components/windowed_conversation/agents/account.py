@@ -215,13 +215,6 @@ def async_find_recent_turns(hass: HomeAssistant) -> list[RecentTurn]:
 
 
 @callback
-def async_clear_recent_turns(hass: HomeAssistant) -> None:
-    """Drop the turns in working memory of all agents, because any of them may repeat a forgotten text."""
-    for state in async_agent_states(hass).values():
-        state.recent_turns.clear()
-
-
-@callback
 def async_drop_removed_states(hass: HomeAssistant) -> set[str]:
     """Drop the states of removed accounts and agents, and stop their writes. Return the ids of these agents."""
     accounts = hass.data.setdefault(_ACCOUNT_STATES_KEY, {})

@@ -5,11 +5,11 @@ steps run in the order of the turns of a window, before any other code uses that
 """
 
 from collections.abc import Callable
-from functools import partial
 import logging
 import math
 import time
 
+from homeassistant.core import HomeAssistant
 from homeassistant.helpers import llm
 
 from ..bridge.turn_report import async_fire_turn_event
@@ -22,15 +22,15 @@ from ..providers import CONNECTION_ERRORS
 from ..turn.context import extract_user_text
 from ..turn.limits import find_window_shortfall
 from ..turn.routing import Route, RouteReason, Scope
-from ..turn.state import Turn
 from ..window import QUESTION, Message
-from .agent import Agent, async_notify_servers
+from .agent import AccountConfigEntry, Agent
 from .background.search_words import schedule_search_words
-from .background.summaries import Summarizer, SummaryCause, is_summary_due
+from .background.summaries import Summarizer, is_summary_due
 from .conversation_turn import ConversationTurn
 from .costs import async_price_turn
 from .issues import Issue, async_update_shortfall_issue, async_update_window_issue
 from .record import async_record_turn
+from .server import AccountServer
 from .store import async_get_store
 from .turn_log import log_turn
 
@@ -42,18 +42,14 @@ _MAX_CHARS = 16_000
 
 def defer_steps(turn: ConversationTurn) -> None:
     """Defer the steps that apply to the turn until its answer is sent."""
-    agent, state = turn.current_agent, turn.state
-    asked_nobody = state.run is None and state.error is None
-    applied = [
-        partial(step, agent, turn) for step in _get_steps(state) if not (asked_nobody and step in _STEPS_IF_MODEL_ASKED)
-    ]
-    agent.defer_work(turn.window_key, *applied)
-
-
-def _get_steps(state: Turn) -> tuple[Callable[[Agent, ConversationTurn], None], ...]:
+    agent, state, steps = turn.current_agent, turn.state, STEPS
     if state.interruption is not None:
-        return STEPS_AFTER_INTERRUPTION
-    return STEPS_AFTER_ECHO if state.decision.reason is RouteReason.ECHO else STEPS
+        steps = STEPS_AFTER_INTERRUPTION
+    elif state.decision.reason is RouteReason.ECHO:
+        steps = STEPS_AFTER_ECHO
+    elif state.run is None and state.error is None:
+        steps = tuple([step for step in STEPS if step not in _STEPS_IF_MODEL_ASKED])
+    agent.defer_work(turn.window_key, steps, agent, turn)
 
 
 def read_window(agent: Agent, turn: ConversationTurn) -> None:
@@ -63,23 +59,17 @@ def read_window(agent: Agent, turn: ConversationTurn) -> None:
     """
     turn.stats_after = turn.place.stats()
     if turn.place.is_unread:
-        work = _async_load_window(agent, turn.window_key)
-        agent.entry.async_create_background_task(agent.hass, work, f"window of {turn.entity_id}")
 
+        async def load_window() -> None:
+            if await agent.windows.load(turn.window_key) is not None:
+                agent.schedule_notify()
 
-async def _async_load_window(agent: Agent, key: str) -> None:
-    if await agent.windows.load(key) is not None:
-        agent.schedule_notify()
+        agent.entry.async_create_background_task(agent.hass, load_window(), f"window of {turn.entity_id}")
 
 
 def count_turn(agent: Agent, turn: ConversationTurn) -> None:
     """Add the turn and its usage to the agent's statistics."""
     agent.statistics.on_turn(turn.state, turn.attributes)
-
-
-def count_interrupted_turn(agent: Agent, turn: ConversationTurn) -> None:
-    """Add the usage of an interrupted turn to the agent's statistics."""
-    agent.statistics.on_interrupted(turn.state)
 
 
 def update_health(agent: Agent, turn: ConversationTurn) -> None:
@@ -110,7 +100,21 @@ def update_issues(agent: Agent, turn: ConversationTurn) -> None:
 
 def notify_servers(agent: Agent, turn: ConversationTurn) -> None:
     """Pass the turn's outcome to the servers: log a change, ask for a new key, and list models if still needed."""
-    async_notify_servers(agent.hass, turn.state)
+    state = turn.state
+    models = {each.model.agent_id: each.model for each in state.attempts}
+    for failure in state.all_failures:
+        has_begun = failure.error is state.error and state.has_answer_begun
+        if (server := _find_server(agent.hass, failure.agent)) is not None:
+            server.on_failed(failure.error, models.get(failure.agent), has_begun=has_begun)
+    if state.answered_by is not None and (server := _find_server(agent.hass, state.answered_by)) is not None:
+        server.on_answered(state.answered_by)
+        if state.billed_requests:
+            server.update_context_size(state.billed_requests[-1])
+
+
+def _find_server(hass: HomeAssistant, agent_id: str) -> AccountServer | None:
+    accounts: list[AccountConfigEntry] = hass.config_entries.async_loaded_entries(DOMAIN)
+    return next((each.runtime_data.server for each in accounts if agent_id in each.subentries), None)
 
 
 def log_error(agent: Agent, turn: ConversationTurn) -> None:
@@ -132,8 +136,7 @@ def start_summary(agent: Agent, turn: ConversationTurn) -> None:
     """Start a summary in the background if the turn evicted exchanges that are worth summarizing."""
     if turn.window.pending_summary is not None and is_summary_due(agent, turn.window, turn.state):
         context: llm.LLMContext = turn.user_input.as_llm_context(DOMAIN)
-        cause = SummaryCause(turn.id, turn.speaker.person)
-        summarizer = Summarizer(agent, turn.window, context, turn.entity_id, cause)
+        summarizer = Summarizer(agent, turn.window, context, turn.entity_id, turn)
         agent.entry.async_create_background_task(
             agent.hass, summarizer.async_summarize_evicted(), f"summary for {turn.entity_id}", eager_start=False
         )
@@ -165,7 +168,7 @@ def store_in_memory(agent: Agent, turn: ConversationTurn) -> None:
         store.async_queue_record(past)
 
 
-STEPS = (
+STEPS: tuple[Callable[[Agent, ConversationTurn], None], ...] = (
     read_window,
     count_turn,
     update_health,
@@ -189,7 +192,7 @@ _STEPS_IF_MODEL_ASKED = frozenset({notify_servers, log_error, store_in_memory, s
 # Nobody has spoken, so an echo is not counted as a turn.
 STEPS_AFTER_ECHO = (read_window, fire_events, log_turn, async_record_turn)
 
-STEPS_AFTER_INTERRUPTION = (read_window, count_interrupted_turn, log_turn, async_record_turn, look_up_cost)
+STEPS_AFTER_INTERRUPTION = (read_window, count_turn, log_turn, async_record_turn, look_up_cost)
 
 
 def _build_past_turn(agent: Agent, turn: ConversationTurn, messages: tuple[Message, ...]) -> PastTurn | None:

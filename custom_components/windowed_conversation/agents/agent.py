@@ -1,7 +1,7 @@
 """An agent at run time: its configuration, its model, its listeners, and the look-up of agents by id or entity."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -26,9 +26,8 @@ from ..memory.core import Fact
 from ..memory.turn.dialog import LastAnswer
 from ..memory.turn.recall import PromptFacts
 from ..providers import Request, Unavailable, Usage, Vendor
-from ..turn.model import BilledRequest, FallbackAgent, Model
+from ..turn.model import FallbackAgent, Model
 from ..turn.routing import RoutingMode
-from ..turn.state import Turn
 from ..window import Window, WindowStats
 from .account import AgentState
 from .config import AgentConfig
@@ -214,36 +213,7 @@ def async_agent_ids(hass: HomeAssistant) -> set[str]:
     return {agent_id for account in hass.config_entries.async_entries(DOMAIN) for agent_id in account.subentries}
 
 
-@callback
-def async_learn_usage(hass: HomeAssistant, billed: BilledRequest) -> None:
-    """Pass the usage of a request to the agent whose model was asked, so that it can calibrate its token counter."""
-    agent = async_find_agent(hass, billed.model.agent_id)
-    if agent is not None:
-        agent.learn_usage(billed)
-
-
-@callback
-def async_notify_servers(hass: HomeAssistant, outcome: Turn) -> None:
-    """Pass the outcome of a turn to the servers of the models that were asked."""
-    models = {each.model.agent_id: each.model for each in outcome.attempts}
-    for failure in outcome.all_failures:
-        has_begun = failure.error is outcome.error and outcome.has_answer_begun
-        for server in _iter_servers(hass, failure.agent):
-            server.on_failed(failure.error, models.get(failure.agent), has_begun=has_begun)
-    answered_by = outcome.answered_by or ""
-    for server in _iter_servers(hass, answered_by):
-        server.on_answered(answered_by)
-        if outcome.billed_requests:
-            server.update_context_size(outcome.billed_requests[-1])
-
-
-def _iter_servers(hass: HomeAssistant, agent_id: str) -> Iterator[AccountServer]:
-    accounts: list[AccountConfigEntry] = hass.config_entries.async_loaded_entries(DOMAIN)
-    for account in accounts:
-        if agent_id in account.subentries and account.runtime_data.server is not None:
-            yield account.runtime_data.server
-
-
+@dataclass(slots=True)
 class EntityAgent:
     """A `FallbackAgent` of another integration for one turn, identified by its entity id.
 

@@ -52,11 +52,12 @@ async def _async_look_up_cost(agent: Agent, turn_id: str, usages: Sequence[Model
     _async_add_cost(agent, turn_id, await async_calculate_cost(agent.hass, usages), of_turn=of_turn)
 
 
-@callback
-def _async_add_cost(agent: Agent, turn_id: str, cost: Decimal | None, *, of_turn: bool) -> None:
+async def _async_add_cost(agent: Agent, turn_id: str, billed: Sequence[BilledRequest] | None, *, of_turn: bool) -> None:
     """Add a cost to the statistics, and to the record of the turn, which is already stored."""
+    cost, store = None, async_get_store(agent.hass)
+    if billed is not None and (usages := _collect_model_usages(agent.hass, billed)) is not None:
+        cost = await async_calculate_cost(agent.hass, usages) if usages else Decimal()
     agent.statistics.on_cost(cost, of_turn=of_turn)
-    store = async_get_store(agent.hass)
     for recent in agent.state.recent_turns:
         if recent.record["turn_id"] == turn_id:
             recent.cost = None if cost is None else str(cost)

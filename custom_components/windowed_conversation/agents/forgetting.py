@@ -9,19 +9,13 @@ from typing import Any
 from homeassistant.auth import EVENT_USER_REMOVED
 from homeassistant.core import Event, HomeAssistant, callback
 
-from ..bridge.turn_report import async_fire_forget_event
+from ..bridge.turn_report import EVENT_FORGOTTEN, async_fire_agent_event
 from ..const import DOMAIN
 from ..memory.core import ExchangeOwner, LostRows, Memory, MemoryUnavailable, Tombstone
 from ..memory.turn.forgetting import ForgottenExchanges, RemovedOwners, find_removed_owners, remove_forgotten
 from ..turn.routing import WindowKey
 from ..window import Snapshot
-from .account import (
-    RecentTurn,
-    async_agent_states,
-    async_clear_recent_turns,
-    async_find_recent_turns,
-    async_run_deferred_work,
-)
+from .account import RecentTurn, async_agent_states, async_find_recent_turns, async_run_deferred_work
 from .agent import async_loaded_agents
 from .reminders import async_get_reminders
 from .store import AgentStore, async_get_store
@@ -67,11 +61,8 @@ async def _async_forget[Result](hass: HomeAssistant, store: AgentStore, work: Ca
 
         result, losses = await store.async_change(delete_and_collect)
         for each in losses:
-            # other agents may have been set up in the meantime
-            for agent_id, account in async_agent_states(hass).items():
-                account.windows.rewrite_windows(partial(_remove_lost_exchanges, each, agent_id))
-            _fire_forgotten_events(hass, each)
-        async_clear_recent_turns(hass)
+            _forget_exchanges(hass, each)
+        await _async_forget_recent_turns(hass, losses)
         await async_get_reminders(hass).async_read()
         for agent in async_loaded_agents(hass):
             agent.profiles.clear()
@@ -110,11 +101,14 @@ def _describe_text(turn: RecentTurn) -> tuple[ExchangeOwner, tuple[str, str], tu
     return owner, (turn.speaker.text, turn.answer), span, sources
 
 
-def _fire_forgotten_events(hass: HomeAssistant, losses: ForgottenExchanges) -> None:
-    """Fire the logbook event of each conversation that has lost exchanges, except for a removed agent."""
+def _forget_exchanges(hass: HomeAssistant, losses: ForgottenExchanges) -> None:
+    """Rewrite the windows, also of agents that were set up in the meantime, and fire the events for the logbook."""
+    for agent_id, account in async_agent_states(hass).items():
+        account.windows.rewrite_windows(partial(_remove_lost_exchanges, losses, agent_id))
     for (agent_id, key), exchanges in losses.lost_count_by_window.items():
         if exchanges and agent_id != losses.erasure.conditions.agent:
-            async_fire_forget_event(hass, agent_id, WindowKey.parse(key).conversation, exchanges)
+            conversation = WindowKey.parse(key).conversation
+            async_fire_agent_event(hass, EVENT_FORGOTTEN, agent_id, conversation_id=conversation, exchanges=exchanges)
 
 
 def _remove_lost_exchanges(losses: ForgottenExchanges, agent_id: str, key: str, snapshot: Snapshot) -> Snapshot:

@@ -39,7 +39,7 @@ from ..bridge.delivery import (
 )
 from ..bridge.errors import async_get_spoken_text, log_fault
 from ..bridge.fillers import FillerMode, Fillers
-from ..bridge.turn_report import async_fire_answer_event
+from ..bridge.turn_report import EVENT_ANSWER, async_fire_agent_event
 from ..const import DOMAIN
 from ..turn.limits import BACKGROUND_TIMEOUT
 from ..turn.routing import RoutingMode
@@ -190,40 +190,42 @@ class HandOver:
             self._delivery.cancel()
             await asyncio.wait({self._delivery})
 
-    @callback
-    def _on_pipeline_input(self, text: str) -> None:
-        work = self._async_end_if_unwanted(text)
-        self._hass.async_create_background_task(work, f"never mind {self._turn.entity_id}")
-
-    async def _async_end_if_unwanted(self, text: str) -> None:
+    async def _async_end_if_unwanted(self, user_input: ConversationInput) -> None:
         """End the turn if the pipeline itself has answered a "never mind", so that no agent was asked."""
-        if await async_is_never_mind(self._hass, replace(self._user_input, text=text)):
+        if await async_is_never_mind(self.turn.agent.hass, user_input):
             await self.async_end()
 
-    async def _async_finish(self) -> None:
-        outcome = Delivery.INTERRUPTED
-        stop_watching = async_watch_pipeline_inputs(self._hass, self.conversation_id, self._on_pipeline_input)
+    async def _async_finish(self, agent: Agent) -> None:
+        hass, user_input, outcome = agent.hass, self.turn.user_input, Delivery.INTERRUPTED
+
+        @callback
+        def on_pipeline_input(text: str) -> None:
+            work = self._async_end_if_unwanted(replace(user_input, text=text))
+            hass.async_create_background_task(work, f"never mind {self.turn.entity_id}")
+
+        stop_watching = async_watch_pipeline_inputs(hass, self.conversation_id, on_pipeline_input)
         try:
-            with async_open_session(self._hass, self._user_input):
-                await asyncio.wait({self._task})
-            response = self._task.result().response
+            with async_open_session(hass, user_input):
+                await asyncio.wait({self.task})
+            response = self.task.result().response
             await self._async_add_to_chat_log(get_speech(response))
-            outcome = await self._async_deliver(response)
+            outcome = await self._async_deliver(agent, response)
         except asyncio.CancelledError:
-            self._task.cancel()
-            await asyncio.wait({self._task})
+            self.task.cancel()
+            await asyncio.wait({self.task})
             outcome = Delivery.ENDED if self._is_unwanted else outcome
             raise
         except Exception as err:  # noqa: BLE001 - the event says that there will be no answer
             log_fault(_LOGGER, "A promised answer could not be delivered", err)
         finally:
             stop_watching()
-            _get_running_turns(self._hass).hand_overs.remove(self)
+            _get_running_turns(hass).hand_overs.remove(self)
             # Home Assistant does not wait for a cancelled task when it stops, and the recorder may have ended. The
             # promise stays stored, and the next start fires the event.
-            if not self._hass.is_stopping:
-                self._agent.state.promises.remove(self._id)
-                _fire_event(self._agent, self.conversation_id, outcome, self._turn)
+            if not hass.is_stopping:
+                agent.state.promises.remove(self._id)
+                answered = {"outcome": outcome, "turn_id": self.turn.record_id}
+                async_fire_agent_event(hass, EVENT_ANSWER, agent.id, conversation_id=self.conversation_id, **answered)
 
     async def _async_add_to_chat_log(self, text: str) -> None:
         """Add the answer to the chat log of the conversation when no turn uses it, if the conversation still exists."""
@@ -294,12 +296,8 @@ def _build_result(language: str, text: str, conversation_id: str) -> Conversatio
 def async_fire_lost_answers(agent: Agent) -> None:
     """Fire the events of promised answers that were lost because Home Assistant was stopped."""
     for conversation_id in agent.state.promises.take_lost():
-        _fire_event(agent, conversation_id, Delivery.INTERRUPTED)
-
-
-def _fire_event(agent: Agent, conversation_id: str, outcome: Delivery, turn: ConversationTurn | None = None) -> None:
-    turn_id = turn.record_id if turn is not None else None
-    async_fire_answer_event(agent.hass, agent.id, conversation_id, outcome, turn_id=turn_id)
+        data = {"conversation_id": conversation_id, "outcome": Delivery.INTERRUPTED, "turn_id": None}
+        async_fire_agent_event(agent.hass, EVENT_ANSWER, agent.id, **data)
 
 
 @callback

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from functools import lru_cache, partial
 import sys
 import time
@@ -113,6 +113,17 @@ def async_record_turn(agent: Agent, turn: ConversationTurn) -> None:
             turns.remove(own[0])
         turns.append(RecentTurn(record, speaker_id, turn.speaker, speech, complete, context, attempts))
     _async_store_turn(agent, record, state.attempts, state.started_at, text)
+
+
+@dataclass(slots=True)
+class BackgroundRequests:
+    """The requests of one piece of work outside of turns."""
+
+    attempts: list[Attempt] = field(default_factory=list)
+    # Is recorded if the agent's record level allows it.
+    text: TurnText | None = None
+    # Is known once they have ended.
+    usage: Usage = field(default_factory=Usage)
 
 
 @callback

@@ -16,7 +16,6 @@ from ..record import TurnRecord
 from ..turn.attempts import Attempt, ToolRun
 from ..turn.state import Turn
 from ..window import WindowStats
-from .delivery import Delivery
 
 # The fields that the trace and the event of a turn have in common with its record.
 _SHARED_FIELDS = {"route", "requests", "failed_tool_calls", "usage", "time_to_first_token", "duration"}
@@ -62,8 +61,12 @@ def async_trace_turn(turn: Turn, record: TurnRecord, answer: Mapping[str, Any], 
 
     `stats` are the statistics of the window at the time of the answer; a local answer is not in the window yet.
     """
-    shown = build_window_figures(stats)
-    budget = {name: shown[name] for name in ("max_tokens", "tokens", "prefix_tokens", "over_budget")}
+    budget = {
+        "max_tokens": stats.max_tokens,
+        "tokens": stats.current_tokens,
+        "prefix_tokens": stats.prefix_tokens,
+        "over_budget": stats.over_budget,
+    }
     conversation.async_conversation_trace_append(
         conversation.ConversationTraceEventType.AGENT_DETAIL,
         {
@@ -111,12 +114,10 @@ def async_fire_turn_event(
     `answer` are the attributes of the answer, and `context` identifies the user. The events have no cost, which is not
     known yet; the sensors show it.
     """
-    before, after = before_and_after
     ids = {"entity_id": record["entity_id"], "conversation_id": record["conversation_id"]}
     data = {**ids, **_build_fields(turn, record), "waterfall": record["waterfall"], **answer}
     hass.bus.async_fire(EVENT_TURN, data, context=context)
-    if after.evicted_exchanges > before.evicted_exchanges:
-        _fire_trim_event(hass, ids, after, before)
+    _fire_trim_event(hass, ids, before_and_after)
 
 
 @callback
@@ -128,19 +129,16 @@ def async_fire_summary_event(
     before_and_after: tuple[WindowStats, WindowStats],
 ) -> dict[str, Any]:
     """Fire the event of a summary, and the event of a trim if it evicted exchanges. Return the event data."""
-    before, after = before_and_after
     data = {**ids, **counts, "usage": asdict(usage)}
     hass.bus.async_fire(EVENT_SUMMARIZED, data)
-    if after.evicted_exchanges > before.evicted_exchanges:
-        _fire_trim_event(hass, ids, after, before)
+    _fire_trim_event(hass, ids, before_and_after)
     return data
 
 
 @callback
-def async_fire_forget_event(hass: HomeAssistant, agent_id: str, conversation: str, exchanges: int) -> None:
-    """Fire the event of a conversation that lost exchanges because something was forgotten."""
-    ids = {"entity_id": find_agent_entity_id(hass, agent_id), "conversation_id": conversation}
-    hass.bus.async_fire(EVENT_FORGOTTEN, {**ids, "exchanges": exchanges})
+def async_fire_agent_event(hass: HomeAssistant, event: str, agent_id: str, **data: Any) -> None:
+    """Fire an event of an agent with this data. The agent is named by its entity id."""
+    hass.bus.async_fire(event, {"entity_id": find_agent_entity_id(hass, agent_id), **data})
 
 
 @callback
@@ -149,29 +147,23 @@ def async_fire_replace_event(hass: HomeAssistant, agent_id: str, fact: str) -> N
     hass.bus.async_fire(EVENT_REPLACED, {"entity_id": find_agent_entity_id(hass, agent_id), "fact": fact})
 
 
-@callback
-def async_fire_answer_event(
-    hass: HomeAssistant, agent_id: str, conversation: str, outcome: Delivery, *, turn_id: str | None
-) -> None:
-    """Fire the event of a promised answer that was delivered or was lost. `turn_id` is None if it is not recorded."""
-    ids = {"entity_id": find_agent_entity_id(hass, agent_id), "conversation_id": conversation}
-    hass.bus.async_fire(EVENT_ANSWER, {**ids, "outcome": outcome, "turn_id": turn_id})
-
-
 def _fire_trim_event(
-    hass: HomeAssistant, ids: Mapping[str, str | None], stats: WindowStats, before: WindowStats
+    hass: HomeAssistant, ids: Mapping[str, str | None], before_and_after: tuple[WindowStats, WindowStats]
 ) -> None:
-    evicted = {
-        "exchanges": stats.evicted_exchanges - before.evicted_exchanges,
-        "messages": stats.evicted_messages - before.evicted_messages,
-        "tokens": stats.evicted_tokens - before.evicted_tokens,
-    }
-    hass.bus.async_fire(EVENT_TRIMMED, {**ids, "evicted": evicted})
+    """Fire the event of a trim if exchanges were evicted."""
+    before, after = before_and_after
+    if (exchanges := after.evicted_exchanges - before.evicted_exchanges) > 0:
+        messages, tokens = (
+            after.evicted_messages - before.evicted_messages,
+            after.evicted_tokens - before.evicted_tokens,
+        )
+        evicted = {"exchanges": exchanges, "messages": messages, "tokens": tokens}
+        hass.bus.async_fire(EVENT_TRIMMED, {**ids, "evicted": evicted})
 
 
-def _build_fields(turn: Turn, record: TurnRecord) -> dict[str, Any]:
+def _build_fields(turn: Turn, record: Mapping[str, object]) -> dict[str, Any]:
     return {
-        **{name: value for name, value in record.items() if name in _SHARED_FIELDS},
+        **{name: record[name] for name in _SHARED_FIELDS},
         "tool_calls": turn.tool_calls,
         "sources": [asdict(source) for source in turn.sources],
     }

@@ -33,8 +33,6 @@ from .events import (
     Request as Request,
     Source as Source,
     Sources as Sources,
-    SupportsCompaction as SupportsCompaction,
-    SupportsTokenCounting as SupportsTokenCounting,
     TextDelta as TextDelta,
     ToolCallDone as ToolCallDone,
     ToolSchema as ToolSchema,

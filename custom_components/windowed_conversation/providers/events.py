@@ -6,7 +6,7 @@ from dataclasses import astuple, dataclass, field
 from enum import StrEnum
 from itertools import groupby
 from operator import add, attrgetter
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from ..window import Attachment, Message, Role, ToolCall, format_tool_definition
 from .json_values import as_text, drop_non_finite, get_member, get_objects, read_repaired_json
@@ -306,22 +306,7 @@ class Provider(ABC):
 
     def cache_settings(self, request: Request) -> Mapping[str, Any]:
         """Return the request's settings for the prompt cache, with the provider's own names, for the trace."""
-
-
-@dataclass(frozen=True, slots=True)
-class Compacted:
-    """A conversation that its provider has compacted into a JSON value that only the same model can read."""
-
-    native_value: Any
-    # The user's messages that the compaction keeps verbatim.
-    user_texts: tuple[str, ...]
-    # The cost. Everything but `user_texts` counts as output.
-    usage: Usage
-
-
-@runtime_checkable
-class SupportsCompaction(Protocol):
-    """A provider that can compact a conversation on its server."""
+        return {}
 
     async def compact(self, request: Request) -> Compacted | None:
         """Return the compaction that can replace the request's conversation, or None if the server cannot compact.
@@ -346,11 +331,4 @@ class SupportsCompaction(Protocol):
 
         `server` identifies the server that answered, see `AnswerDone.server_identity`. Raises `ProviderError`.
         """
-
-
-@runtime_checkable
-class SupportsTokenCounting(Protocol):
-    """A provider with an endpoint that counts the tokens of a request."""
-
-    async def count_tokens(self, request: Request) -> int:
-        """Return the number of input tokens of the request. Raises `ProviderError`."""
+        return None

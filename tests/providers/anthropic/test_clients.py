@@ -17,8 +17,8 @@ from custom_components.windowed_conversation.providers.errors import AuthError, 
 from custom_components.windowed_conversation.providers.events import (
     ListedModel,
     ModelSettings,
+    Provider,
     Request,
-    SupportsTokenCounting,
 )
 from custom_components.windowed_conversation.window import Message
 
@@ -51,7 +51,7 @@ async def test_provider_is_built_without_a_context_of_its_own(
 ) -> None:
     monkeypatch.setattr(ssl, "create_default_context", None)
 
-    assert isinstance(create_anthropic_messages(None, API_KEY, http_client), SupportsTokenCounting)
+    assert isinstance(create_anthropic_messages(None, API_KEY, http_client), Provider)
 
 
 @pytest.mark.parametrize(

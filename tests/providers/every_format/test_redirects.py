@@ -10,7 +10,7 @@ import pytest
 from custom_components.windowed_conversation.providers.anthropic import clients as anthropic_clients
 from custom_components.windowed_conversation.providers.anthropic.clients import create_anthropic_messages
 from custom_components.windowed_conversation.providers.errors import BadRequest, Redirected
-from custom_components.windowed_conversation.providers.events import Provider, Request, SupportsTokenCounting
+from custom_components.windowed_conversation.providers.events import Provider, Request
 from custom_components.windowed_conversation.providers.gemini.clients import GeminiProvider
 from custom_components.windowed_conversation.providers.openai.clients import (
     AzureServer,
@@ -111,7 +111,6 @@ async def test_nobody_follows_a_redirect(
 async def test_nobody_follows_a_redirect_of_a_count(
     status: int, provider: Provider, byte_server: ByteServer, elsewhere: ByteServer
 ) -> None:
-    assert isinstance(provider, SupportsTokenCounting)
     address = f"{elsewhere.address}{NEW_PATH}"
 
     error = await redirected(provider.count_tokens(REQUEST), status, byte_server, address)

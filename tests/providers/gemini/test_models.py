@@ -9,7 +9,6 @@ from custom_components.windowed_conversation.providers.errors import BadStream, 
 from custom_components.windowed_conversation.providers.events import (
     ListedModel,
     Request,
-    SupportsTokenCounting,
     ToolSchema,
 )
 from custom_components.windowed_conversation.providers.gemini.clients import GeminiProvider
@@ -87,10 +86,6 @@ async def test_answer_of_another_form_is_no_count(
 
     with pytest.raises(BadStream):
         await provider.count_tokens(Request("gemini-made-up", (Message.user("hello"),)))
-
-
-async def test_gemini_is_a_provider_that_counts(provider: GeminiProvider) -> None:
-    assert isinstance(provider, SupportsTokenCounting)
 
 
 async def test_nothing_is_asked_of_the_prompt_cache(provider: GeminiProvider) -> None:

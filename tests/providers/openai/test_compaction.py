@@ -9,7 +9,6 @@ from custom_components.windowed_conversation.providers.errors import AuthError, 
 from custom_components.windowed_conversation.providers.events import (
     Compacted,
     Request,
-    SupportsCompaction,
     ToolSchema,
     Usage,
 )
@@ -89,10 +88,6 @@ def scripted(model_server: ModelServer, http_client: Any) -> ResponsesProvider:
     found = WIRE.connect(model_server.address, http_client)
     assert isinstance(found, ResponsesProvider)
     return found
-
-
-def test_responses_can_compact() -> None:
-    assert issubclass(ResponsesProvider, SupportsCompaction)
 
 
 @over_either_client

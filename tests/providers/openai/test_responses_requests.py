@@ -15,7 +15,6 @@ from custom_components.windowed_conversation.providers.errors import BadRequest,
 from custom_components.windowed_conversation.providers.events import (
     ModelSettings,
     Request,
-    SupportsTokenCounting,
     ToolSchema,
 )
 from custom_components.windowed_conversation.providers.models import (
@@ -328,7 +327,6 @@ async def test_request_is_sent_again_only_where_it_becomes_another(
 async def test_tokens_are_counted_by_the_server(http_client: Any, byte_server: ByteServer) -> None:
     byte_server.set_reply(b'{"object": "response.input_tokens", "input_tokens": 42}', headers=JSON)
     provider = WIRE.connect(byte_server.address, http_client)
-    assert isinstance(provider, SupportsTokenCounting)
 
     counted = await provider.count_tokens(
         Request("gpt-5.5", (SYSTEM, Message.user("hello")), (LIGHT,), REASONS, "k", 3000, ModelSettings(Effort.HIGH))

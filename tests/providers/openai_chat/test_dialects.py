@@ -14,7 +14,6 @@ from custom_components.windowed_conversation.providers.errors import AnswerRefus
 from custom_components.windowed_conversation.providers.events import (
     ModelSettings,
     Request,
-    SupportsTokenCounting,
     ToolSchema,
 )
 from custom_components.windowed_conversation.providers.models import (
@@ -285,4 +284,7 @@ async def test_refusal_has_the_providers_reason(answer: list[bytes], reason: str
 
 
 async def test_format_has_nobody_to_count_its_tokens(http_client: Any, byte_server: ByteServer) -> None:
-    assert not isinstance(ChatWire().connect(byte_server.address, http_client), SupportsTokenCounting)
+    provider = ChatWire().connect(byte_server.address, http_client)
+
+    assert await provider.count_tokens(Request("a-model", (Message.user("hello"),))) is None
+    assert byte_server.requests == []

@@ -36,7 +36,6 @@ def build_evaluation_demand(name: str, questions: Mapping[str, Mapping[str, Any]
         for place, question in enumerate(questions.values())
     }
     schema = {"type": "object", "properties": properties, "required": list(properties)}
-
     return DataDemand(AnswerSchema(name, schema), partial(_find_problem, properties))
 
 

@@ -16,7 +16,7 @@ from homeassistant.core import callback
 from ...bridge.errors import log_fault
 from ...bridge.persons import async_find_person
 from ...const import MemoryMode
-from ...memory.core import MemoryUnavailable, PastTurn
+from ...memory.core import MemoryUnavailable, PastTurn, take_ended_turns
 from ...memory.turn.speaker import Speaker
 from ...memory.turn.suggestions import MAX_QUOTES, QUIET_SECONDS, store_reading
 from ...providers import AnswerSchema, ProviderError
@@ -93,7 +93,7 @@ class Learner:
         agent, store, began = self.agent, async_get_store(self.agent.hass), time.time()
         if store is None:
             return False
-        turns = await store.async_change(lambda memory: memory.take_ended_turns(agent.id, began - QUIET_SECONDS))
+        turns = await store.async_change(lambda memory: take_ended_turns(memory, agent.id, began - QUIET_SECONDS))
         try:
             if turns:
                 await self._async_learn(store, model, dict([*turns.items()][-_MAX_TURNS:]), began)

@@ -17,8 +17,6 @@ from ...providers import (
     RateLimited,
     ReasoningDelta,
     Request,
-    SupportsCompaction,
-    SupportsTokenCounting,
     TextDelta,
     ToolCallDone,
     count_request_tokens,
@@ -80,6 +78,16 @@ _OBJECT_PATTERN = re.compile(r"\{.*\}", re.DOTALL)
 _EARLIER_INSTRUCTION = " Keep what still matters of your earlier summary: {text}"
 
 
+@asynccontextmanager
+async def limit_time(seconds: float, problem: str) -> AsyncGenerator[None]:
+    """Limit the time for the block. Raises `DeadlineExceeded` with this problem."""
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except TimeoutError as err:
+        raise DeadlineExceeded(f"{problem} in {seconds:g} seconds") from err
+
+
 def collect_compaction_messages(passage: SummaryInput, exchanges: Iterable[Exchange]) -> tuple[Message, ...]:
     """Return a passage's messages followed by those of the current summary, if `exchanges` still has one.
 
@@ -94,7 +102,7 @@ async def ask_for_compaction(
     question: Question,
     messages: tuple[Message, ...],
     counter: TokenCounter,
-    limits: TurnLimits,
+    turn_timeout: float,
     on_attempt: AttemptCallback,
 ) -> NativeData | None:
     """Return the compaction that replaces these messages in requests, with its token count.
@@ -103,19 +111,16 @@ async def ask_for_compaction(
     the request has ended. Raises `ProviderError`.
     """
     model = question.model
-    if not (model.settings.compaction and isinstance(model.provider, SupportsCompaction)):
+    if not model.settings.compaction:
         return None
-    try:
-        async with asyncio.timeout(limits.turn_timeout), model.request_limiter.acquire_permit():
-            request = question.build_request(messages, ())
-            with OpenAttempt(model, request, Purpose.COMPACTION, on_attempt) as attempt:
-                compacted = await model.provider.compact(request)
-                if compacted is None:
-                    attempt.discard()
-                else:
-                    attempt.record_usage(compacted.usage)
-    except TimeoutError as err:
-        raise DeadlineExceeded(f"nothing was compacted in {limits.turn_timeout:g} seconds") from err
+    async with limit_time(turn_timeout, "nothing was compacted"), model.request_limiter:
+        request = question.build_request(messages, ())
+        with OpenAttempt(model, request, Purpose.COMPACTION, on_attempt) as attempt:
+            compacted = await model.provider.compact(request)
+            if compacted is None:
+                attempt.discard()
+            else:
+                attempt.record_usage(compacted.usage)
     if compacted is None:
         return None
     texts = sum(MESSAGE_FRAME + counter.count(text) for text in compacted.user_texts)
@@ -378,15 +383,11 @@ async def fetch_token_count(
     `difference` is in percent of the provider's count, or None if that is 0. `deadline` is in seconds. Raises
     `ProviderError`, and `TokenCountUnsupported` if the provider has no endpoint for it.
     """
-    provider = question.model.provider
-    if not isinstance(provider, SupportsTokenCounting):
-        raise TokenCountUnsupported("the provider does not count tokens")
     request = question.build_request(messages, question.tools)
-    try:
-        async with asyncio.timeout(deadline), question.model.request_limiter.acquire_permit():
-            counted = await provider.count_tokens(request)
-    except TimeoutError as err:
-        raise DeadlineExceeded(f"no count in {deadline:g} seconds") from err
+    async with limit_time(deadline, "no count"), question.model.request_limiter:
+        counted = await question.model.provider.count_tokens(request)
+    if counted is None:
+        raise TokenCountUnsupported("the provider does not count tokens")
     estimated = count_request_tokens(request, counter)
     difference = round(100 * (estimated - counted) / counted, 1) if counted else None
     return {"counted": counted, "estimated": estimated, "difference": difference}

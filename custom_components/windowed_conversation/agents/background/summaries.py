@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 import logging
 import time
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import uuid7
 
 from homeassistant.helpers import llm
@@ -39,7 +39,7 @@ from ...window import (
     join_summary_inputs,
 )
 from ..agent import Agent
-from ..conversation_turn import async_build_inputless_question
+from ..conversation_turn import ConversationTurn, async_build_inputless_question
 from ..record import TurnText, async_record_background
 from ..store import async_get_store
 from .requests import ask_for_compaction, ask_for_summary, collect_compaction_messages
@@ -55,13 +55,6 @@ _MAX_COMPACTED_SHARE = 0.9
 
 class ConversationDropped(Exception):
     """The conversation was forgotten or replaced while its summary was being written."""
-
-
-class SummaryCause(NamedTuple):
-    """The turn that led to a summary: its id in the record, and the person who spoke."""
-
-    turn_id: str
-    person: str | None
 
 
 def is_summary_due(agent: Agent, window: Window, outcome: Turn) -> bool:
@@ -101,7 +94,7 @@ class Summarizer:
     llm_context: llm.LLMContext
     entity_id: str
     # The turn that evicted exchanges, or None if an action requested the summary.
-    cause: SummaryCause | None = None
+    cause: ConversationTurn | None = None
 
     @property
     def is_running(self) -> bool:
@@ -185,10 +178,10 @@ class Summarizer:
         A compaction contains all of the user's text. It may not fit, or hardly be smaller than the exchanges. Then
         the model is asked for a summary instead.
         """
-        agent, policy, limits = self.agent, self.window.policy, self.agent.config.limits
+        agent, policy, timeout = self.agent, self.window.policy, self.agent.config.turn_timeout
         exchanges = self.window.exchanges()
         messages = collect_compaction_messages(passage, exchanges)
-        native = await ask_for_compaction(question, messages, agent.counter, limits, attempts.append)
+        native = await ask_for_compaction(question, messages, agent.counter, timeout, attempts.append)
         worthwhile = _MAX_COMPACTED_SHARE * count_replaced_tokens(passage, exchanges)
         if native is not None and native.tokens <= min(policy.compaction_tokens, worthwhile):
             return format_plain_summary(passage, policy, agent.counter), native
@@ -196,9 +189,9 @@ class Summarizer:
         def on_attempt(each: Attempt) -> None:
             attempts.append(each)
             if each.billed_request is not None:
-                agent.learn_usage(each.billed_request)
+                agent.learn_usage(each.request, each.billed_request.usage)
 
-        return await ask_for_summary(question, passage, policy.summary_tokens, limits, on_attempt), None
+        return await ask_for_summary(question, passage, policy.summary_tokens, timeout, on_attempt), None
 
 
 async def _async_store_summary(agent: Agent, key: str, passage: SummaryInput, text: str, language: str) -> None:
