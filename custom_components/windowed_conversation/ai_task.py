@@ -6,15 +6,19 @@ from copy import deepcopy
 from functools import partial
 import json
 import re
-import time
 from typing import Any, override
-from uuid import uuid7
 
 from homeassistant.components import ai_task
 from homeassistant.components.ai_task import AITaskEntity, AITaskEntityFeature, GenDataTask, GenDataTaskResult
-from homeassistant.components.conversation import AssistantContent, Attachment as TaskFile, ChatLog, SystemContent
+from homeassistant.components.conversation import (
+    AssistantContent,
+    Attachment as TaskFile,
+    ChatLog,
+    ConversationInput,
+    SystemContent,
+)
 from homeassistant.config_entries import ConfigSubentry
-from homeassistant.core import HomeAssistant
+from homeassistant.core import Context, HomeAssistant
 from homeassistant.exceptions import HomeAssistantError
 from homeassistant.helpers import llm
 from homeassistant.helpers.entity_platform import AddConfigEntryEntitiesCallback
@@ -23,18 +27,20 @@ import probatio
 
 from .agents.agent import AccountConfigEntry, AccountData, Agent
 from .agents.background.evaluation import SYSTEM_PROMPT, build_evaluation_demand, format_state, read_evaluation
-from .agents.background.requests import DataDemand, ask_for_data, ask_for_text
-from .agents.record import TurnText, async_record_background
+from .agents.background.tasks import DataDemand, Task
+from .agents.record import TurnText, record_background
+from .bridge.chat_log import format_tool_result
 from .bridge.errors import build_translated_error, describe_error
+from .bridge.openings import async_find_tool_openings
 from .bridge.pictures import MAX_FILE_BYTES, PDF_TYPE, UnreadableFile, async_read_file
+from .bridge.tool_search import defer_tools
+from .bridge.tools import SafeAPIInstance, make_task_tools
 from .entity import AgentEntity
-from .providers import AnswerSchema, ProviderError
-from .record import EMPTY_TURN, TurnRecord
-from .turn.attempts import Attempt
+from .providers import AnswerSchema, ProviderError, count_tools_tokens
 from .turn.errors import TurnError
-from .turn.limits import TASK_LIMITS
+from .turn.limits import BACKGROUND_TIMEOUT
 from .turn.model import Question
-from .window import Attachment, Message
+from .window import Attachment, Message, ToolCall
 
 # the account's limit of requests applies
 PARALLEL_UPDATES = 0
@@ -44,7 +50,8 @@ _INVALID_NAME_CHAR_PATTERN = re.compile(r"[^a-zA-Z0-9_-]")
 _MAX_NAME_CHARS = 64
 _DEFAULT_NAME = "data"
 _MAX_PROBLEMS = 10
-# Home Assistant's schema takes their values for text, which its check refuses.
+_REFUSAL_TEXT = "A task may not do this, because nobody can be asked first."
+# Home Assistant's schema declares their values as text, which its own check refuses.
 _FREE_SELECTORS = (ActionSelector, ChooseSelector, TriggerSelector)
 
 
@@ -74,14 +81,10 @@ class WindowedTaskEntity(AgentEntity, AITaskEntity):
     @override
     async def _async_generate_data(self, task: GenDataTask, chat_log: ChatLog) -> GenDataTaskResult:
         """Return the data. Raises `HomeAssistantError` with a translated message."""
-        if task.llm_api is not None:
-            raise build_translated_error("no_tools_in_tasks", HomeAssistantError)
         system = "".join([each.content for each in chat_log.content if isinstance(each, SystemContent)])
         demand = None if task.structure is None else build_data_demand(task.name, task.structure)
         with self._translate_errors():
-            data = await self._async_answer(
-                system, task.instructions, task.attachments, demand, chat_log.conversation_id
-            )
+            data = await self._async_answer(system, task.instructions, task.attachments, demand, chat_log)
         text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
         chat_log.async_add_assistant_content_without_tools(AssistantContent(agent_id=self.entity_id, content=text))
         return GenDataTaskResult(conversation_id=chat_log.conversation_id, data=data)
@@ -102,6 +105,23 @@ class WindowedTaskEntity(AgentEntity, AITaskEntity):
             {name: kinds[task.questions[name]["type"]](**answer) for name, answer in answers.items()}
         )
 
+    def _prepare_tools(self, chat_log: ChatLog | None) -> SafeAPIInstance | None:
+        """Return the tools of a task, or None without any. They may open nothing, because nobody can be asked."""
+        agent = self.agent
+        if chat_log is None or chat_log.llm_api is None or agent.model is None:
+            return None
+        api = make_task_tools(chat_log.llm_api)
+        api.withhold = self._async_refuse_openings
+        defer_tools(api, agent.tool_schemas.convert_tools(api), agent.model.planned_budget.context_tokens)
+        return api
+
+    async def _async_refuse_openings(self, api: SafeAPIInstance, call: llm.ToolInput) -> llm.ToolResult | None:
+        context, language = self._context or Context(), self.hass.config.language
+        user_input = ConversationInput("", context, None, None, None, language, self.entity_id)
+        if not await async_find_tool_openings(api, call, user_input):
+            return None
+        return llm.ToolResult(data={"done": False, "error": "not_allowed", "error_text": _REFUSAL_TEXT}, error=True)
+
     @contextmanager
     def _translate_errors(self) -> Iterator[None]:
         """Raise the errors of a request as `HomeAssistantError`, translated."""
@@ -115,7 +135,7 @@ class WindowedTaskEntity(AgentEntity, AITaskEntity):
             if isinstance(err, ProviderError):
                 account.server.on_failed(err, self.agent.model, has_begun=False)
             failure = describe_error(err)
-            raise build_translated_error(failure.key, HomeAssistantError, **failure.placeholders or {}) from err
+            raise build_translated_error(failure.key, HomeAssistantError, **failure.placeholders) from err
 
     async def _async_answer(
         self,
@@ -123,7 +143,7 @@ class WindowedTaskEntity(AgentEntity, AITaskEntity):
         instructions: str,
         attachments: Iterable[TaskFile] | None,
         demand: DataDemand | None,
-        conversation_id: str | None,
+        chat_log: ChatLog | None,
     ) -> Any:
         """Return the model's answer as text or, with a demand, as data."""
         agent, model = self.agent, self.agent.model
@@ -135,31 +155,27 @@ class WindowedTaskEntity(AgentEntity, AITaskEntity):
         messages = (Message.system(system), Message.user(instructions, attachments=files))
         # an automation acts for no user, but somebody may wait for the description of a picture
         is_background = not files and (self._context is None or self._context.user_id is None)
-        question, attempts, at, started = (
-            Question(model, "", "", (), "", is_background=is_background),
-            list[Attempt](),
-            time.time(),
-            time.monotonic(),
-        )
-        answer = None
-        try:
-            if demand is None:
-                answer = await ask_for_text(question, messages, TASK_LIMITS, attempts.append)
-            else:
-                answer = await ask_for_data(question, messages, demand, TASK_LIMITS, attempts.append)
+        api = self._prepare_tools(chat_log)
+        tools = agent.tool_schemas.convert_tools(api)
+        model = model.with_budget(schema_tokens=count_tools_tokens(tools))
+        deferred = () if api is None else tuple(api.deferred.values())
+        run_call = None if api is None else partial(_async_run_call, api)
+        question = Question(model, "", "", tools, "", deferred_tools=deferred, is_background=is_background)
+        conversation = None if chat_log is None else chat_log.conversation_id
+        person = self._context.user_id if self._context else None
+        with record_background(
+            agent, route="task", conversation_id=conversation, person=person, entity_id=self.entity_id
+        ) as requests:
+            requests.text = TurnText(instructions, "")
+            run = Task(question, BACKGROUND_TIMEOUT, requests.attempts.append, run_call)
+            answer = await (run.ask_for_text(messages) if demand is None else run.ask_for_data(messages, demand))
+            requests.text = TurnText(instructions, json.dumps(answer, ensure_ascii=False))
             return answer
-        finally:
-            statistics: TurnRecord = {
-                **EMPTY_TURN,
-                "turn_id": str(uuid7()),
-                "time": at,
-                "route": "task",
-                "conversation_id": conversation_id,
-                "person": self._context.user_id if self._context else None,
-                "entity_id": self.entity_id,
-            }
-            text = TurnText(instructions, "" if answer is None else json.dumps(answer, ensure_ascii=False))
-            async_record_background(agent, statistics, attempts, started, text=text)
+
+
+async def _async_run_call(api: SafeAPIInstance, call: ToolCall) -> str:
+    tool_input = llm.ToolInput(id=call.id, tool_name=call.name, tool_args=dict(call.arguments))
+    return format_tool_result(await api.async_call_tool(tool_input))
 
 
 def build_data_demand(name: str, structure: probatio.Schema) -> DataDemand:

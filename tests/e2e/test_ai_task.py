@@ -3,15 +3,19 @@
 import asyncio
 from io import BytesIO
 
+from homeassistant.util.yaml import parse_yaml
 from PIL import Image
+import pytest
 import pytest_asyncio
 
 from demo.model_server import words
 from demo.setup_agent import DOMAIN, fill_form
+from tests.documents import DOCS, blocks
 from tests.e2e.browser import AutomationEditor
 from tests.e2e.house import House, wait_for
 
 _FLOWS = "/api/config/config_entries"
+_LAUNDRY = blocks(DOCS / "tasks.md", "yaml")[1]
 _AUTOMATION = {
     "triggers": [{"trigger": "state", "entity_id": "input_button.good_night"}],
     "actions": [{"action": "light.turn_off", "target": {"entity_id": "light.kitchen_light"}}],
@@ -130,3 +134,31 @@ async def test_automation_branches_on_what_a_camera_sees(house: House, task: str
 
     assert await wait_for(lambda: house.get_state("light.kitchen_light"), lambda state: state == "on")
     await house.client.delete("/api/config/automation/config/parcel")
+
+
+@pytest.mark.parametrize(("probability", "is_outside"), [(0.9, True), (0.4, False)])
+async def test_actions_of_the_documentation_say_when_the_laundry_can_go_outside(
+    house: House, task: str, probability: float, is_outside: bool
+) -> None:
+    client, item_id = house.client, f"laundry_{probability}"
+    path = f"/api/config/automation/config/{item_id}"
+    actions = parse_yaml(_LAUNDRY.replace("ai_task.openai_ai_task", task))
+    await client.post(path, {"alias": "Laundry", "triggers": _AUTOMATION["triggers"], "actions": actions})
+    await wait_for(client.fetch_states, lambda states: "automation.laundry" in states)
+    house.model.script(words(f'{{"question_0": {{"yes": {probability}}}}}'))
+
+    await client.call_action("input_button.press", "input_button.good_night")
+
+    steps = await wait_for(lambda: _list_steps(house, item_id), bool)
+    assert ("action/1/then/0" in steps) == is_outside
+    await client.delete(path)
+
+
+async def _list_steps(house: House, item_id: str) -> list[str]:
+    """Return the paths of the steps of the automation's newest run, or none before it has ended."""
+    automation = {"domain": "automation", "item_id": item_id}
+    runs = await house.client.send_command("trace/list", **automation)
+    if not runs or runs[-1]["state"] != "stopped":
+        return []
+    run = await house.client.send_command("trace/get", **automation, run_id=runs[-1]["run_id"])
+    return [*run["trace"]]

@@ -41,7 +41,6 @@ from custom_components.windowed_conversation.const import (
     PROVIDER_NONE,
     SUBENTRY_CONVERSATION,
 )
-from custom_components.windowed_conversation.turn.limits import TurnLimits
 from demo.model_server import ModelServer
 
 from .account_kinds import AZURE_RESPONSES, COMPATIBLE, KINDS, Kind
@@ -135,7 +134,7 @@ async def test_new_agent_is_as_it_was_entered(new_form: Submit, say: SayFn, mode
 
     assert model_server.requests[-1].body["messages"][0]["content"].startswith("You are Friday.")
     friday = next(agent for agent in entry.runtime_data.agents.values() if agent.config.name == "Friday")
-    assert friday.config.limits == TurnLimits(turn_timeout=30)
+    assert friday.config.turn_timeout == 30
     assert friday.config.routing == "model_only"
     assert friday.config.scope == "device"
     assert friday.config.context_placement == "system"

@@ -5,11 +5,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from homeassistant.components import ai_task
 from homeassistant.components.ai_task import AITaskEntityFeature
 from homeassistant.core import HomeAssistant
 from homeassistant.exceptions import HomeAssistantError
-from homeassistant.helpers import llm
 from homeassistant.helpers.json import json_bytes
 import pytest
 
@@ -177,16 +175,6 @@ async def test_pause_of_the_provider_is_waited_for(
     assert await generate() == "Two people."
 
 
-async def test_task_with_tools_is_refused(set_up_task: SetUpTask, home: HomeAssistant):
-    await set_up_task()
-    api = llm.async_get_apis(home)[0]
-
-    with pytest.raises(HomeAssistantError) as error:
-        await ai_task.async_generate_data(home, task_name="door", entity_id=TASK, instructions="Look.", llm_api=api)
-
-    assert error.value.translation_key == "no_tools_in_tasks"
-
-
 @pytest.mark.parametrize(("images", "can"), [(True, True), (False, False)])
 async def test_entity_says_whether_it_takes_files(set_up_task: SetUpTask, home: HomeAssistant, images: bool, can: bool):
     await set_up_task(images=images)
@@ -261,7 +249,7 @@ async def test_invalid_data_is_an_answer_of_the_server(
     with pytest.raises(HomeAssistantError):
         await generate(structure=STRUCTURE)
 
-    assert entry.runtime_data.server.answered_at is not None
+    assert entry.runtime_data.server.cache.answered_at is not None
 
 
 async def test_refused_key_starts_reauthentication(

@@ -12,16 +12,20 @@ from homeassistant.components.image.const import DOMAIN as IMAGE_DOMAIN
 from homeassistant.core import HomeAssistant, State
 from homeassistant.exceptions import HomeAssistantError
 from homeassistant.setup import async_setup_component
+from homeassistant.util.yaml import parse_yaml
 import pytest
-from pytest_homeassistant_custom_component.common import mock_restore_cache
+from pytest_homeassistant_custom_component.common import async_mock_service, mock_restore_cache
 
 from demo.model_server import ModelServer, words
+from tests.documents import DOCS, blocks
 from tests.selectors_of_tasks import SELECTORS, make_structure
 
 from .account_kinds import COMPATIBLE, KINDS, Kind
 from .ai_tasks import FILES, TASK, Generate, SetUpTask
 from .test_look import Snapshots
 
+# The script of the documentation, apart from the task's name. An end-to-end test runs the page's other one.
+PARCEL: Any = parse_yaml(blocks(DOCS / "tasks.md", "yaml")[0].replace("ai_task.openai_ai_task", TASK))
 WAYS = [(KINDS[0], "gpt-5-mini"), (KINDS[1], "gpt-5-mini"), (COMPATIBLE, "scripted")]
 WAYS += [(KINDS[-2], "gemini-2.5-flash"), (KINDS[-1], "claude-haiku-4-5")]
 
@@ -162,3 +166,23 @@ async def test_files_for_a_model_that_reads_none_are_an_error(
         await generate(attachments=[camera])
 
     assert [*model_server.log.records] == []
+
+
+@pytest.mark.parametrize(("parcel", "messages"), [("true", ["A parcel is at the door."]), ("false", [])])
+async def test_script_of_the_documentation_says_that_a_parcel_is_at_the_door(
+    *,
+    set_up_task: SetUpTask,
+    home: HomeAssistant,
+    model_server: ModelServer,
+    sights: None,
+    parcel: str,
+    messages: list[str],
+) -> None:
+    await set_up_task(images=True)
+    sent = async_mock_service(home, "notify", "send_message")
+    model_server.script(words(f'{{"parcel": {parcel}, "people": 1}}'))
+    assert await async_setup_component(home, "script", {"script": {"look": {"sequence": PARCEL}}})
+
+    await home.services.async_call("script", "look", {}, blocking=True)
+
+    assert [call.data["message"] for call in sent] == messages

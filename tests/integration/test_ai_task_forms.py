@@ -17,6 +17,9 @@ from custom_components.windowed_conversation.flows import fields
 from .account_forms import open_account
 from .ai_tasks import SetUpTask
 from .conftest import Submit, list_fields, run_server
+from .rows import Row, row
+
+__all__ = ["row"]
 
 # What servers say of the model `llava`, by the path.
 DESCRIPTIONS = [
@@ -69,22 +72,20 @@ async def test_new_agent_and_task_read_pictures_if_the_server_says_so(
 
 
 # Answers of servers by path, and whether the form of a task asks if the model `llava` reads pictures.
-STATEMENTS = [
-    *(pytest.param({each.values[0]: each.values[1]}, False, id=f"{each.id} says yes") for each in DESCRIPTIONS),
-    pytest.param({"/props": {"modalities": {"vision": False}}}, False, id="llama.cpp says no"),
-    pytest.param({"/api/show": {"capabilities": ["completion", "tools"]}}, False, id="Ollama says no"),
-    pytest.param({"/api/v0/models": {"data": [{"id": "llava", "type": "llm"}]}}, False, id="LM Studio says no"),
-    pytest.param(
+STATEMENTS: list[tuple[str, dict[str, Any], bool]] = [
+    *((f"{each.id} says yes", {str(each.values[0]): each.values[1]}, False) for each in DESCRIPTIONS),
+    ("llama.cpp says no", {"/props": {"modalities": {"vision": False}}}, False),
+    ("Ollama says no", {"/api/show": {"capabilities": ["completion", "tools"]}}, False),
+    ("LM Studio says no", {"/api/v0/models": {"data": [{"id": "llava", "type": "llm"}]}}, False),
+    (
+        "OpenRouter says no",
         {"/v1/models": {"data": [{"id": "llava", "architecture": {"input_modalities": ["text"]}}]}},
         False,
-        id="OpenRouter says no",
     ),
-    pytest.param(
-        {"/v1/models": {"data": [{"id": "llava", "capabilities": {"vision": False}}]}}, False, id="Mistral says no"
-    ),
-    pytest.param({"/v1/models": {"data": [{"id": "llava", "capabilities": ["tool_use"]}]}}, True, id="no word of it"),
-    pytest.param({"/v1/models": {"data": [{"id": "other", "capabilities": {"vision": True}}]}}, True, id="of another"),
-    pytest.param({}, True, id="silent"),
+    ("Mistral says no", {"/v1/models": {"data": [{"id": "llava", "capabilities": {"vision": False}}]}}, False),
+    ("no word of it", {"/v1/models": {"data": [{"id": "llava", "capabilities": ["tool_use"]}]}}, True),
+    ("of another", {"/v1/models": {"data": [{"id": "other", "capabilities": {"vision": True}}]}}, True),
+    ("silent", {}, True),
 ]
 
 
@@ -105,15 +106,16 @@ async def open_task_form(home: HomeAssistant, entry: ConfigEntry) -> Submit:
     return Submit(home, flows, await flows.async_init(kind, context=context))
 
 
-@pytest.mark.parametrize(("answers", "is_asked"), STATEMENTS)
 async def test_form_asks_for_pictures_where_the_server_says_nothing(
-    home: HomeAssistant, answer_json: AnswerJson, *, answers: dict[str, Any], is_asked: bool
+    home: HomeAssistant, answer_json: AnswerJson, row: Row
 ):
-    entry = await add_account(home, await answer_json(answers))
+    for name, answers, is_asked in STATEMENTS:
+        async with row(name):
+            entry = await add_account(home, await answer_json(answers))
 
-    form = await open_task_form(home, entry)
+            form = await open_task_form(home, entry)
 
-    assert (CONF_IMAGES in list_fields(form)) is is_asked
+            assert (CONF_IMAGES in list_fields(form)) is is_asked
 
 
 async def test_what_the_server_says_of_another_model_is_stored_with_it(home: HomeAssistant, answer_json: AnswerJson):

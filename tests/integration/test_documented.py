@@ -16,7 +16,7 @@ from pytest_homeassistant_custom_component.common import MockConfigEntry, async_
 
 from custom_components.windowed_conversation.agents.agent import Agent
 from custom_components.windowed_conversation.agents.hand_over import async_fire_lost_answers
-from custom_components.windowed_conversation.bridge.turn_report import async_fire_replace_event
+from custom_components.windowed_conversation.bridge.turn_report import EVENT_REPLACED, async_fire_agent_event
 from custom_components.windowed_conversation.const import (
     CONF_FALLBACK_AGENTS,
     CONF_PROVIDER,
@@ -60,7 +60,7 @@ async def test_events_hold_what_is_documented(
     agent = get_agent(priced)
     agent.state.promises.restore({"a promise": "a conversation"})
     async_fire_lost_answers(agent)
-    async_fire_replace_event(home, agent.id, "fact:1")
+    async_fire_agent_event(home, EVENT_REPLACED, agent.id, fact="fact:1")
     home.states.async_set("person.ada", "home", {"user_id": "ada", "friendly_name": "Ada"})
     await say("Remind Ada when she leaves to take her keys")
     home.states.async_set("person.ada", "not_home", {"user_id": "ada", "friendly_name": "Ada"})

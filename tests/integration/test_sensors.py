@@ -19,7 +19,6 @@ from custom_components.windowed_conversation.const import (
     DOMAIN,
     PROVIDER_OPENAI,
 )
-from custom_components.windowed_conversation.turn.limits import TurnLimits
 from custom_components.windowed_conversation.turn.routing import Route, RouteDecision, RouteReason
 from custom_components.windowed_conversation.turn.state import Turn
 from demo.model_server import ModelServer, call, words
@@ -266,7 +265,7 @@ async def test_sensors_follow_by_themselves_and_once_for_turns_that_end_together
 
     async_track_state_change_event(home, "sensor.ada_turns_answered_locally", on_change)
     nothing: Any = None
-    turn = Turn(nothing, "", RouteDecision(Route.LOCAL, RouteReason.LOCAL_MATCH), TurnLimits(), nothing)
+    turn = Turn(nothing, "", RouteDecision(Route.LOCAL, RouteReason.LOCAL_MATCH), 120.0, nothing)
     for _ in range(2):
         get_agent(entry).statistics.on_turn(turn)
     await asyncio.wait_for(changed.wait(), 30)

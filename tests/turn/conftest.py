@@ -10,7 +10,7 @@ import pytest
 
 from custom_components.windowed_conversation.providers.openai.clients import ChatCompletionsProvider
 from custom_components.windowed_conversation.turn import asking, limits
-from custom_components.windowed_conversation.turn.limits import Budget, TurnLimits
+from custom_components.windowed_conversation.turn.limits import Budget
 from custom_components.windowed_conversation.turn.model import Model, Question
 from custom_components.windowed_conversation.turn.routing import RoutingMode
 from custom_components.windowed_conversation.turn.state import Turn
@@ -90,11 +90,11 @@ def take(window: Window, reply: Ear, question: Question, monkeypatch: pytest.Mon
         local: Local | None = None,
         idle_timeout: float = limits.IDLE_TIMEOUT,
         max_tool_rounds: int = 10,
-        **limit: float,
+        turn_timeout: float = limits.DEFAULT_TURN_TIMEOUT,
     ) -> Turn:
         monkeypatch.setattr(limits, "IDLE_TIMEOUT", idle_timeout)
-        monkeypatch.setattr(asking, "_MAX_TOOL_ROUNDS", max_tool_rounds)
-        more: dict[str, Any] = {"routing": routing, "local": local, "limits": TurnLimits(**limit)}
+        monkeypatch.setattr(asking, "MAX_TOOL_ROUNDS", max_tool_rounds)
+        more: dict[str, Any] = {"routing": routing, "local": local, "turn_timeout": turn_timeout}
         return await take_turn(window, text, asked or question, reply, **more)
 
     return take

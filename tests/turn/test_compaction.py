@@ -16,7 +16,7 @@ from custom_components.windowed_conversation.providers.errors import DeadlineExc
 from custom_components.windowed_conversation.providers.events import DEFAULT_SETTINGS, ModelSettings, Usage
 from custom_components.windowed_conversation.providers.openai.clients import ResponsesProvider
 from custom_components.windowed_conversation.turn.attempts import Attempt
-from custom_components.windowed_conversation.turn.limits import TurnLimits
+from custom_components.windowed_conversation.turn.limits import DEFAULT_TURN_TIMEOUT
 from custom_components.windowed_conversation.turn.model import Question
 from custom_components.windowed_conversation.window import EstimatedCounter, Exchange, Message, NativeData
 from custom_components.windowed_conversation.window.messages import SUMMARY
@@ -59,10 +59,12 @@ async def asked(http_client: Any, byte_server: ByteServer, question: Question) -
     return replace(question, model=replace(question.model, provider=ResponsesProvider(sdk), settings=COMPACTS))
 
 
-async def compacted(question: Question, **limits: Any) -> tuple[NativeData | None, list[Usage]]:
+async def compacted(
+    question: Question, turn_timeout: float = DEFAULT_TURN_TIMEOUT
+) -> tuple[NativeData | None, list[Usage]]:
     """Return the compaction, or None, and the usage of each request for it."""
     attempts: list[Attempt] = []
-    native = await ask_for_compaction(question, MESSAGES, COUNTER, TurnLimits(**limits), attempts.append)
+    native = await ask_for_compaction(question, MESSAGES, COUNTER, turn_timeout, attempts.append)
     return native, [each.billed_request.usage for each in attempts if each.billed_request]
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from custom_components.windowed_conversation.providers.errors import DeadlineExceeded
 from custom_components.windowed_conversation.turn.attempts import IdleTimer
-from custom_components.windowed_conversation.turn.limits import TurnLimits
+from custom_components.windowed_conversation.turn.limits import DEFAULT_TURN_TIMEOUT
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def is_cancelled() -> bool:
 
 
 def test_turn_has_two_minutes_unless_it_is_said_otherwise() -> None:
-    assert TurnLimits() == TurnLimits(turn_timeout=120)
+    assert DEFAULT_TURN_TIMEOUT == 120
 
 
 async def test_events_are_passed_on_up_to_the_end(pulse: IdleTimer) -> None:

@@ -19,7 +19,7 @@ from custom_components.windowed_conversation.providers.events import (
 )
 from custom_components.windowed_conversation.providers.models import UNKNOWN_MODEL, Effort, ModelProfile, ReasoningStyle
 from custom_components.windowed_conversation.turn.attempts import OpenAttempt, Purpose
-from custom_components.windowed_conversation.turn.limits import Budget, TurnLimits
+from custom_components.windowed_conversation.turn.limits import DEFAULT_TURN_TIMEOUT, Budget
 from custom_components.windowed_conversation.turn.model import Model, Question
 from custom_components.windowed_conversation.window import Message, Role, Window, WindowPolicy
 from custom_components.windowed_conversation.window.summary import SummaryInput
@@ -225,7 +225,7 @@ async def test_broken_answer_does_not_show_that_the_model_does_not_reason(
 async def test_summary_follows_the_same_rule(question: Question, model_server: ModelServer) -> None:
     model_server.script(CUT, words("Ada likes pizza."))
 
-    summary = await ask_for_summary(question, TOLD, 100, TurnLimits(), lambda _attempt: None)
+    summary = await ask_for_summary(question, TOLD, 100, DEFAULT_TURN_TIMEOUT, lambda _attempt: None)
 
     assert summary == "Ada likes pizza."
     assert limits(model_server) == [200, 200 + 4096]
@@ -235,6 +235,6 @@ async def test_cut_summary_with_words_is_an_error(question: Question, model_serv
     model_server.script(replace(words("Ada likes"), finish=AnswerFinish.LENGTH))
 
     with pytest.raises(Incomplete):
-        await ask_for_summary(question, TOLD, 100, TurnLimits(), lambda _attempt: None)
+        await ask_for_summary(question, TOLD, 100, DEFAULT_TURN_TIMEOUT, lambda _attempt: None)
 
     assert limits(model_server) == [200]

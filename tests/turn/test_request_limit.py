@@ -12,9 +12,8 @@ import pytest
 
 from custom_components.windowed_conversation.providers.errors import RateLimited
 from custom_components.windowed_conversation.turn import limits
-from custom_components.windowed_conversation.turn.limits import TurnLimits
+from custom_components.windowed_conversation.turn.limits import RequestLimiter
 from custom_components.windowed_conversation.turn.model import Question
-from custom_components.windowed_conversation.turn.request_limit import RequestLimiter
 from custom_components.windowed_conversation.turn.state import Turn
 from custom_components.windowed_conversation.window import EstimatedCounter, Window, WindowPolicy
 from demo.model_server import ModelServer
@@ -40,7 +39,7 @@ def start(question: Question) -> Start:
     ) -> asyncio.Task[Turn]:
         window = Window(text, WindowPolicy(), EstimatedCounter())
         ear = Ear((home or Home()).tools)
-        return asyncio.create_task(take_turn(window, text, asked or question, ear, limits=TurnLimits(**limits)))
+        return asyncio.create_task(take_turn(window, text, asked or question, ear, **limits))
 
     return start
 

@@ -1,24 +1,22 @@
 """Tests for the request for the search words of facts and for what they replace, and for what is read of the answer."""
 
-from typing import Any
-
 import pytest
 
 from custom_components.windowed_conversation.agents.background.requests import FactNotes, OpenFact, ask_for_search_words
 from custom_components.windowed_conversation.providers.errors import DeadlineExceeded, RateLimited
 from custom_components.windowed_conversation.turn.attempts import Attempt, Purpose
 from custom_components.windowed_conversation.turn.errors import NoSummary
-from custom_components.windowed_conversation.turn.limits import TurnLimits
+from custom_components.windowed_conversation.turn.limits import DEFAULT_TURN_TIMEOUT
 from custom_components.windowed_conversation.turn.model import Question
 from demo.model_server import ModelServer, words
 
 FACTS = ["The fuse box is behind the wardrobe", "The vet is Doctor Keller", "Ada sings"]
 
 
-async def ask(question: Question, **limits: Any) -> tuple[dict[int, str], list[Attempt]]:
+async def ask(question: Question, turn_timeout: float = DEFAULT_TURN_TIMEOUT) -> tuple[dict[int, str], list[Attempt]]:
     attempts: list[Attempt] = []
     facts = [OpenFact(fact) for fact in FACTS]
-    found = await ask_for_search_words(question, facts, ("en", "de"), TurnLimits(**limits), attempts.append)
+    found = await ask_for_search_words(question, facts, ("en", "de"), turn_timeout, attempts.append)
     return {place: notes.search_words for place, notes in found.items()}, attempts
 
 
@@ -64,7 +62,7 @@ async def test_earlier_facts_stand_below_the_one_that_may_replace_them(
 ) -> None:
     facts = [OpenFact("Ada sings"), OpenFact("The vet is Shah", {31: "The vet is Keller", 30: "The vet is kind"})]
 
-    await ask_for_search_words(question, facts, ("en",), TurnLimits(), list[Attempt]().append)
+    await ask_for_search_words(question, facts, ("en",), DEFAULT_TURN_TIMEOUT, list[Attempt]().append)
 
     system, user = [message["content"] for message in model_server.requests[-1].body["messages"]]
     assert "Under some facts stand earlier ones" in system
@@ -87,7 +85,9 @@ async def test_fact_replaces_only_one_that_was_sent_with_it(
     model_server.script(words(answer))
     facts = [OpenFact("The vet is Shah", {31: "The vet is Keller"})]
 
-    assert await ask_for_search_words(question, facts, ("en",), TurnLimits(), list[Attempt]().append) == {0: notes}
+    assert await ask_for_search_words(question, facts, ("en",), DEFAULT_TURN_TIMEOUT, list[Attempt]().append) == {
+        0: notes
+    }
 
 
 async def test_answer_without_text_is_an_error(question: Question, model_server: ModelServer) -> None:

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 import json
-from typing import Any
 
 import pytest
 
@@ -18,7 +17,7 @@ from custom_components.windowed_conversation.providers.events import Usage
 from custom_components.windowed_conversation.providers.models import ModelProfile, ReasoningStyle
 from custom_components.windowed_conversation.turn.attempts import Attempt
 from custom_components.windowed_conversation.turn.errors import NoSummary
-from custom_components.windowed_conversation.turn.limits import Budget, TurnLimits
+from custom_components.windowed_conversation.turn.limits import DEFAULT_TURN_TIMEOUT, Budget
 from custom_components.windowed_conversation.turn.model import Question
 from custom_components.windowed_conversation.window import EstimatedCounter, Message, Window, WindowPolicy
 from custom_components.windowed_conversation.window.summary import SummaryInput
@@ -48,14 +47,16 @@ async def passage(take: Take, window: Window, question: Question) -> SummaryInpu
     return window.pending_summary
 
 
-async def ask(question: Question, passage: SummaryInput, **limits: Any) -> tuple[str, list[Usage]]:
+async def ask(
+    question: Question, passage: SummaryInput, turn_timeout: float = DEFAULT_TURN_TIMEOUT
+) -> tuple[str, list[Usage]]:
     """Return the summary, and the usage of each request for it."""
     usage: list[Usage] = []
 
     def on_attempt(attempt: Attempt) -> None:
         usage.extend(billed.usage for billed in (attempt.billed_request,) if billed)
 
-    return await ask_for_summary(question, passage, 100, TurnLimits(**limits), on_attempt), usage
+    return await ask_for_summary(question, passage, 100, turn_timeout, on_attempt), usage
 
 
 async def test_summary_before_is_part_of_it(passage: SummaryInput, question: Question) -> None:

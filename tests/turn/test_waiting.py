@@ -16,7 +16,7 @@ import pytest
 
 from custom_components.windowed_conversation.providers import DeadlineExceeded, Unavailable
 from custom_components.windowed_conversation.providers.openai.chat_encoding import Dialect
-from custom_components.windowed_conversation.turn.limits import IDLE_TIMEOUT, Budget, TurnLimits
+from custom_components.windowed_conversation.turn.limits import IDLE_TIMEOUT, Budget
 from custom_components.windowed_conversation.turn.model import Model, Question
 from custom_components.windowed_conversation.turn.routing import Route, RouteDecision, RouteReason
 from custom_components.windowed_conversation.turn.state import Turn
@@ -137,7 +137,7 @@ class House:
             question,
             self._ear,
             background=self._in_background,
-            limits=TurnLimits(**limits),
+            **limits,
         )
 
     def _in_background(self, work: Coroutine[Any, Any, None]) -> None:

@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from custom_components.windowed_conversation.providers.events import ReasoningDelta, TextDelta, ToolCallDone, ToolSchema
-from custom_components.windowed_conversation.turn.limits import TurnLimits
+from custom_components.windowed_conversation.turn.limits import DEFAULT_TURN_TIMEOUT
 from custom_components.windowed_conversation.turn.model import BilledRequest, Question
 from custom_components.windowed_conversation.turn.routing import RouteReason, RoutingMode, Situation, decide_first_route
 from custom_components.windowed_conversation.turn.state import Reply, ReplyDelta, Turn
@@ -176,12 +176,12 @@ def make_turn(
     *,
     routing: RoutingMode = RoutingMode.MODEL_ONLY,
     local: Local | None = None,
-    limits: TurnLimits | None = None,
+    turn_timeout: float = DEFAULT_TURN_TIMEOUT,
     **handlers: Any,
 ) -> Turn:
     """Return a turn for `run_turn`, with a `Host` that has the other arguments."""
     host = Host(window, reply, local or Local(), question, **handlers)
-    return Turn(window, text, decide_first_route(routing, text), limits or TurnLimits(), host)
+    return Turn(window, text, decide_first_route(routing, text), turn_timeout, host)
 
 
 async def take_turn(window: Window, text: str, question: Question | Exception, reply: Reply, **more: Any) -> Turn:

@@ -23,11 +23,11 @@ from ..turn.context import extract_user_text
 from ..turn.limits import find_window_shortfall
 from ..turn.routing import Route, RouteReason, Scope
 from ..window import QUESTION, Message
-from .agent import AccountConfigEntry, Agent
+from .agent import AccountConfigEntry, Agent, async_agent_ids
 from .background.search_words import schedule_search_words
 from .background.summaries import Summarizer, is_summary_due
 from .conversation_turn import ConversationTurn
-from .costs import async_price_turn
+from .costs import async_price
 from .issues import Issue, async_update_shortfall_issue, async_update_window_issue
 from .record import async_record_turn
 from .server import AccountServer
@@ -128,8 +128,12 @@ def log_error(agent: Agent, turn: ConversationTurn) -> None:
 
 def look_up_cost(agent: Agent, turn: ConversationTurn) -> None:
     """Look up the cost of the turn. The cost sensors are updated as soon as it is known."""
-    if agent.vendor is not None and (turn.state.attempts or turn.state.interruption is None):
-        async_price_turn(agent, turn.id, turn.state)
+    state = turn.state
+    if agent.vendor is not None and (state.attempts or state.interruption is None):
+        agents = {state.answered_by, *[failure.agent for failure in state.failures]} - {None}
+        has_unbilled = any(attempt.is_cost_unknown for attempt in state.attempts)
+        is_complete = not has_unbilled and agents <= async_agent_ids(agent.hass)
+        async_price(agent, turn.id, state.billed_requests if is_complete else None, of_turn=True)
 
 
 def start_summary(agent: Agent, turn: ConversationTurn) -> None:

@@ -1,12 +1,13 @@
 """The record of a turn or a summary, most of which the writer thread builds."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache, partial
-import sys
 import time
 from typing import Any, NamedTuple
+from uuid import uuid7
 
 from homeassistant.core import callback
 
@@ -30,7 +31,7 @@ from ..window import Message, Role
 from .account import MAX_SPEAKER_TURNS, RecentTurn, SentContext
 from .agent import Agent
 from .conversation_turn import ConversationTurn
-from .costs import async_price_summary
+from .costs import async_price
 from .store import async_get_store
 from .turn_log import log_requests
 
@@ -126,40 +127,43 @@ class BackgroundRequests:
     usage: Usage = field(default_factory=Usage)
 
 
-@callback
-def async_record_background(
-    agent: Agent,
-    statistics: TurnRecord,
-    attempts: Sequence[Attempt],
-    started: float,
-    *,
-    text: TurnText | None = None,
-) -> Usage:
-    """Count, price and record requests outside of turns, even if an exception is ending them. Return their usage.
+@contextmanager
+def record_background(agent: Agent, **statistics: Any) -> Iterator[BackgroundRequests]:
+    """Yield an object for the requests that the block sends, then count, price and record them, even if it fails.
 
-    `started` is the start of the requests in seconds on the monotonic clock.
+    `statistics` are the fields of the `TurnRecord` that the requests do not give.
     """
-    error = sys.exception()
-    result = get_attempt_result(error)
-    statistics = {
-        **add_request_sums(statistics, attempts),
-        "agent": agent.id,
-        "outcome": result,
-        "error": get_error_key(error) if result is AttemptResult.ERROR and error else None,
-        "answered_by": None if error else agent.id,
-        "duration": time.monotonic() - started,
-        "waterfall": build_waterfall(started, attempts),
-    }
-    billed = [each.billed_request for each in attempts if each.billed_request is not None]
-    usage = sum((each.usage for each in billed), Usage())
-    if agent.entry.runtime_data.server is not None and AttemptResult.ANSWERED in [each.result for each in attempts]:
-        agent.entry.runtime_data.server.on_answered(agent.id)
-    agent.statistics.on_summary(len(attempts), usage)
-    log_requests(statistics["turn_id"], attempts)
-    _async_store_turn(agent, statistics, attempts, started, text)
-    async_price_summary(agent, statistics["turn_id"], billed)
-    agent.notify_listeners()
-    return usage
+    requests, at, started = BackgroundRequests(), time.time(), time.monotonic()
+    error: BaseException | None = None
+    try:
+        yield requests
+    except BaseException as err:
+        error = err
+        raise
+    finally:
+        attempts, result = requests.attempts, get_attempt_result(error)
+        base: TurnRecord = {**EMPTY_TURN, **statistics}  # type: ignore[typeddict-item]
+        record: TurnRecord = {
+            **add_request_sums(base, attempts),
+            "turn_id": str(uuid7()),
+            "time": at,
+            "agent": agent.id,
+            "outcome": result,
+            "error": get_error_key(error) if result is AttemptResult.ERROR and error else None,
+            "answered_by": None if error else agent.id,
+            "duration": time.monotonic() - started,
+            "waterfall": build_waterfall(started, attempts),
+        }
+        billed = [each.billed_request for each in attempts if each.billed_request is not None]
+        requests.usage = sum((each.usage for each in billed), Usage())
+        server = agent.entry.runtime_data.server
+        if server is not None and AttemptResult.ANSWERED in [each.result for each in attempts]:
+            server.on_answered(agent.id)
+        agent.statistics.add_use(requests.usage, len(attempts))
+        log_requests(record["turn_id"], attempts)
+        _async_store_turn(agent, record, attempts, started, requests.text)
+        async_price(agent, record["turn_id"], billed or None, of_turn=False)
+        agent.notify_listeners()
 
 
 @callback

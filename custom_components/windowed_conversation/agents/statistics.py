@@ -108,6 +108,11 @@ class AgentStatistics:
     def on_turn(self, outcome: Turn, answer: Mapping[str, Any] = _NO_ANSWER_ATTRIBUTES) -> None:
         """Count an ended turn. `answer` has the reason of its route, the agent that answered, and earlier failures."""
         totals, route = self.totals, outcome.decision.route
+        self.add_use(outcome.usage, len(outcome.attempts), outcome.tool_calls, outcome.failed_tool_calls)
+        if outcome.interruption is not None:
+            # a cancelled turn is not counted
+            totals.turns_failed += outcome.result is AttemptResult.ERROR
+            return
         self.last_answer, self.last_error = answer, None
         self.turn_duration = outcome.duration_seconds
         if outcome.first_token_seconds is not None:
@@ -119,25 +124,12 @@ class AgentStatistics:
             totals.turns_fallback += route is Route.FALLBACK
         else:
             totals.turns_failed += 1
-        if outcome.run is None:
-            self.save_soon()
-        else:
-            self._add_use(outcome.usage, len(outcome.attempts), outcome.tool_calls, outcome.failed_tool_calls)
 
     def on_failure(self, error: str, message: str | None, turn_id: str | None) -> None:
         """Record the error message of a failed turn, even if the turn failed before it was counted."""
         if (self.last_answer["error"], self.last_answer["turn_id"]) != (error, turn_id):
             self.last_answer = {**_NO_ANSWER_ATTRIBUTES, "error": error, "turn_id": turn_id}
         self.last_route, self.last_error = _ERROR_STATE, message
-
-    def on_interrupted(self, outcome: Turn) -> None:
-        """Count the requests and the usage of an interrupted turn. A cancelled turn is not counted as a turn."""
-        self.totals.turns_failed += outcome.result is AttemptResult.ERROR
-        self._add_use(outcome.usage, len(outcome.attempts), outcome.tool_calls, outcome.failed_tool_calls)
-
-    def on_summary(self, requests: int, usage: Usage) -> None:
-        """Count a summary's requests and usage, even if the summary failed."""
-        self._add_use(usage, requests)
 
     def on_cost(self, cost: Decimal | None, *, of_turn: bool) -> None:
         """Add the cost of a turn or a summary, or None for an unknown cost."""
@@ -183,7 +175,8 @@ class AgentStatistics:
         for listener in list(self._listeners):
             listener()
 
-    def _add_use(self, usage: Usage, requests: int, calls: int = 0, failed: int = 0) -> None:
+    def add_use(self, usage: Usage, requests: int, calls: int = 0, failed: int = 0) -> None:
+        """Add requests with their usage, and the tool calls in their answers."""
         totals = self.totals
         totals.requests += requests
         totals.tool_calls += calls

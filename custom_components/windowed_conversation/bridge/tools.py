@@ -213,6 +213,12 @@ async def async_get_tools(
     return safe
 
 
+def make_task_tools(api: llm.APIInstance) -> SafeAPIInstance:
+    """Return the tools of an AI task. With Home Assistant's own API among their APIs, none of them is deferred."""
+    is_assist = llm.LLM_API_ASSIST in api.api.id.split("|")
+    return _make_safe(api, {} if is_assist else {tool.name: api.api.name for tool in api.tools})
+
+
 def _make_safe(api: llm.APIInstance, sources: Mapping[str, str]) -> SafeAPIInstance:
     given = {each.name: getattr(api, each.name) for each in fields(llm.APIInstance)}
     return SafeAPIInstance(**given, source_by_tool=sources)

@@ -141,12 +141,6 @@ def async_fire_agent_event(hass: HomeAssistant, event: str, agent_id: str, **dat
     hass.bus.async_fire(event, {"entity_id": find_agent_entity_id(hass, agent_id), **data})
 
 
-@callback
-def async_fire_replace_event(hass: HomeAssistant, agent_id: str, fact: str) -> None:
-    """Fire the event of a fact that replaced another one, because the agent's model said so. `fact` is its id."""
-    hass.bus.async_fire(EVENT_REPLACED, {"entity_id": find_agent_entity_id(hass, agent_id), "fact": fact})
-
-
 def _fire_trim_event(
     hass: HomeAssistant, ids: Mapping[str, str | None], before_and_after: tuple[WindowStats, WindowStats]
 ) -> None:

@@ -29,7 +29,7 @@ from ..providers import (
     Usage,
 )
 from ..window import ToolCall
-from .limits import TurnLimits
+from .limits import get_idle_timeout
 from .model import BilledRequest, BilledRequestCallback, Model
 
 # Errors that cost nothing if they occur before the first event. A timeout is not among them: a slow model may already
@@ -276,10 +276,11 @@ class AnswerStream:
     disconnects.
     """
 
-    def __init__(self, attempt: OpenAttempt, limits: TurnLimits) -> None:
+    def __init__(self, attempt: OpenAttempt, turn_timeout: float) -> None:
         self.attempt = attempt
         self._loop = asyncio.get_running_loop()
-        self.idle_timer = IdleTimer(limits.get_idle_timeout(at_home=attempt.model.is_at_home))
+        self.idle_timer = IdleTimer(get_idle_timeout(turn_timeout, at_home=attempt.model.is_at_home))
+        attempt.idle_timer = self.idle_timer
         self._events = attempt.model.provider.stream(attempt.request, self.idle_timer.record_activity)
         self._event_task: asyncio.Task[Event | None] | None = None
 

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 import time
-from typing import Self
 
 from ..providers import ToolSchema, count_tools_tokens
 from ..window import IMPORTANT, Exchange, TextCounter, TextKind, WindowPolicy
@@ -49,23 +48,9 @@ _ESTIMATE_MARGIN = 0.25
 _MIN_ANSWER_LIMIT = 16
 
 
-@dataclass(frozen=True, slots=True)
-class TurnLimits:
-    """The limits of a turn's time, in seconds."""
-
-    turn_timeout: float = 120.0
-
-    def get_idle_timeout(self, *, at_home: bool) -> float:
-        """Return the idle timeout. A server at home may be silent for the whole turn while it writes a call."""
-        return max(self.turn_timeout, BACKGROUND_TIMEOUT) if at_home else IDLE_TIMEOUT
-
-    def extend_to_background(self) -> Self:
-        """Return the limits of a turn that goes on in the background."""
-        return replace(self, turn_timeout=max(self.turn_timeout, BACKGROUND_TIMEOUT))
-
-
-# An AI task may take minutes, because nobody waits for a spoken answer.
-TASK_LIMITS = TurnLimits(BACKGROUND_TIMEOUT)
+def get_idle_timeout(turn_timeout: float, *, at_home: bool) -> float:
+    """Return the idle timeout. A server at home may be silent for the whole turn while it writes a call."""
+    return max(turn_timeout, BACKGROUND_TIMEOUT) if at_home else IDLE_TIMEOUT
 
 
 class Pause:

@@ -214,30 +214,19 @@ class WindowRegistry[K: Hashable = str]:
         slot.rewrites = [(change, last) for change, last in slot.rewrites if last in slot.places]
 
     @asynccontextmanager
-    # The timeout limits only the wait for the window. A timeout around the whole context would cancel the turn as well.
-    async def begin_turn(self, key: K, timeout: float | None = None) -> AsyncIterator[Window]:  # noqa: ASYNC109
-        """Return a context manager with exclusive use of a key's window. Raises the errors of `TurnPlace.enter`."""
-        with self.reserve(key) as place:
-            yield await place.enter(timeout)
-
-    @asynccontextmanager
-    async def hold_between_turns(self, window: Window) -> AsyncIterator[bool]:
+    async def hold_between_turns(self, window: Window) -> AsyncIterator[K | None]:
         """Return a context manager during which no turn uses the window. Does not change its last-used time.
 
         Yields the key of the window, or None if it is not in the registry any more. Entering runs the deferred work of
         earlier turns, and raises `WindowBusy` inside a turn of the window.
         """
-        key = self.find_key(window)
+        key = next((key for key, slot in self._slots.items() if slot.window is window), None)
         if key is None:
-            yield False
+            yield None
             return
         with self.reserve(key, is_use=False) as place:
             # Another window may have replaced it in the meantime.
-            yield await place.enter() is window
-
-    def find_key(self, window: Window) -> K | None:
-        """Return the key of a window, or None if the window is not in the registry."""
-        return next((key for key, slot in self._slots.items() if slot.window is window), None)
+            yield key if await place.enter() is window else None
 
     def get_loaded(self, key: K) -> Window | None:
         """Return a key's window if it is in memory, or None. Does not change its last-used time."""

@@ -10,7 +10,7 @@ import math
 from typing import Any
 
 from ...providers import AnswerSchema
-from .requests import DataDemand
+from .tasks import DataDemand
 
 SYSTEM_PROMPT = (
     "You judge what is described. For each question, estimate how probable each answer is, from 0 to 1. "

@@ -9,7 +9,6 @@ import logging
 import math
 import time
 from typing import Any
-from uuid import uuid7
 
 from homeassistant.core import callback
 
@@ -20,16 +19,15 @@ from ...memory.core import MemoryUnavailable, PastTurn, take_ended_turns
 from ...memory.turn.speaker import Speaker
 from ...memory.turn.suggestions import MAX_QUOTES, QUIET_SECONDS, store_reading
 from ...providers import AnswerSchema, ProviderError
-from ...record import EMPTY_TURN, TurnRecord
-from ...turn.attempts import Attempt, Purpose
+from ...turn.attempts import Purpose
 from ...turn.errors import TurnError
 from ...turn.model import Model, Question
 from ...turn.routing import Scope
 from ...window import Message
 from ..agent import Agent
-from ..record import async_record_background
+from ..record import record_background
 from ..store import AgentStore, async_get_store
-from .requests import DataDemand, ask_for_data
+from .tasks import DataDemand, Task
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -129,11 +127,7 @@ class Learner:
 
 
 async def _async_request(agent: Agent, model: Model, turns: list[PastTurn], *, has_facts: bool) -> dict[str, Any]:
-    """Return the data that a model extracts from the newest turns that fit in the agent's window.
-
-    The request is counted, priced and recorded. Raises `ProviderError` and `TurnError`.
-    """
-    attempts, at, started = list[Attempt](), time.time(), time.monotonic()
+    """Return the data that a model extracts from the newest turns that fit in the agent's window."""
     lines = [_format_turn(number, turn) for number, turn in enumerate(turns, 1)]
     while len(lines) > 1 and agent.counter.count("\n".join(lines)) > agent.config.policy.history_tokens:
         del lines[0]
@@ -147,22 +141,13 @@ async def _async_request(agent: Agent, model: Model, turns: list[PastTurn], *, h
     messages = (Message.system(instruction), Message.user("\n".join(lines)))
     schema = AnswerSchema("extraction", _build_object_schema(properties))
     demand = DataDemand(schema, lambda data: None if isinstance(data, dict) else "it is no object")
-    try:
-        data: dict[str, Any] = await ask_for_data(question, messages, demand, agent.config.limits, attempts.append)
+    conversation, person = turns[-1].conversation, turns[-1].person
+    with record_background(
+        agent, route="summary", reason="ended", conversation_id=conversation, person=person
+    ) as requests:
+        task = Task(question, agent.config.turn_timeout, requests.attempts.append, purpose=Purpose.SUMMARY)
+        data: dict[str, Any] = await task.ask_for_data(messages, demand)
         return data
-    finally:
-        statistics: TurnRecord = {
-            **EMPTY_TURN,
-            "turn_id": str(uuid7()),
-            "time": at,
-            "route": "summary",
-            "reason": "ended",
-            "conversation_id": turns[-1].conversation,
-            "person": turns[-1].person,
-        }
-        async_record_background(
-            agent, statistics, [replace(each, purpose=Purpose.SUMMARY) for each in attempts], started
-        )
 
 
 def _build_object_schema(properties: dict[str, Any]) -> dict[str, Any]:

@@ -1,32 +1,29 @@
 """Requests outside of turns: summaries, compactions, search words, and the provider's token count."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field, replace
-import json
+from functools import partial
 import re
 from typing import Any
 
 from ...providers import (
-    AnswerSchema,
-    BadRequest,
+    AnswerDone,
     DeadlineExceeded,
     Event,
     Incomplete,
-    RateLimited,
     ReasoningDelta,
     Request,
     TextDelta,
     ToolCallDone,
     count_request_tokens,
-    fix_surrogates,
 )
 from ...turn.attempts import AnswerStream, AttemptCallback, OpenAttempt, Purpose
-from ...turn.errors import EmptyAnswer, InvalidData, NoSummary, TokenCountUnsupported
-from ...turn.limits import TurnLimits
+from ...turn.errors import NoSummary, TokenCountUnsupported
 from ...turn.model import Question
 from ...turn.speech.speech_filter import SpeechFilter
+from ...turn.tool_names import unwrap_call
 from ...window import (
     MESSAGE_FRAME,
     Exchange,
@@ -68,13 +65,6 @@ _REPLACED_FACT_PATTERN = re.compile(r"[^\w]*\breplaces\W{0,3}(\d{1,9})\W*$", re.
 # 12 words in several languages are seldom more than 60 tokens.
 _SEARCH_WORDS_TOKENS_PER_FACT = 80
 _SEARCH_WORDS_LINE_PATTERN = re.compile(r"^[^\w\n]*(\d{1,3})[^\S\n]*[.:)][^\S\n*]*\**[^\S\n]*(\w.*)$", re.MULTILINE)
-_REPAIR_INSTRUCTION = "[This answer cannot be used: {problem}. Answer again with the whole corrected JSON object only.]"
-# In characters. A schema of hundreds of fields could have as many problems.
-_MAX_PROBLEM_CHARS = 1000
-# In lists and objects around a value. Home Assistant cannot send data with more than 254 in a response.
-_MAX_DATA_DEPTH = 100
-# Models put JSON into a code fence, or words around it.
-_OBJECT_PATTERN = re.compile(r"\{.*\}", re.DOTALL)
 _EARLIER_INSTRUCTION = " Keep what still matters of your earlier summary: {text}"
 
 
@@ -129,7 +119,7 @@ async def ask_for_compaction(
 
 
 async def ask_for_summary(
-    question: Question, passage: SummaryInput, tokens: int, limits: TurnLimits, on_attempt: AttemptCallback
+    question: Question, passage: SummaryInput, tokens: int, turn_timeout: float, on_attempt: AttemptCallback
 ) -> str:
     """Return a summary of a passage and of the previous summary. The target length is below `tokens`.
 
@@ -139,22 +129,16 @@ async def ask_for_summary(
     earlier = _EARLIER_INSTRUCTION.format(text=passage.earlier_summary) if passage.earlier_summary else ""
     instruction = _INSTRUCTION.format(words=int(tokens * _TARGET_SHARE * _WORDS_PER_TOKEN), earlier=earlier)
     messages = (*passage.messages, Message.user(instruction))
-    try:
-        async with asyncio.timeout(limits.turn_timeout):
-            request = _build_request(question, messages, tokens)
-            try:
-                return await _fetch_text(question, request, Purpose.SUMMARY, limits, on_attempt)
-            except Incomplete:
-                again = _build_request(question, messages, tokens)
-                if again.answer_limit == request.answer_limit:
-                    raise
-                return await _fetch_text(question, again, Purpose.SUMMARY, limits, on_attempt)
-    except TimeoutError as err:
-        raise DeadlineExceeded(f"no whole summary in {limits.turn_timeout:g} seconds") from err
-
-
-def _build_request(question: Question, messages: tuple[Message, ...], tokens: int) -> Request:
-    return question.build_request(messages, question.tools, max_answer_tokens=_OUTPUT_LIMIT_FACTOR * tokens)
+    build = partial(question.build_request, messages, question.tools, max_answer_tokens=_OUTPUT_LIMIT_FACTOR * tokens)
+    async with limit_time(turn_timeout, "no whole summary"):
+        request = build()
+        try:
+            return (await fetch_answer(question, request, Purpose.SUMMARY, turn_timeout, on_attempt)).content
+        except Incomplete:
+            again = build()
+            if again.answer_limit == request.answer_limit:
+                raise
+            return (await fetch_answer(question, again, Purpose.SUMMARY, turn_timeout, on_attempt)).content
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +161,7 @@ async def ask_for_search_words(
     question: Question,
     facts: Sequence[OpenFact],
     languages: Sequence[str],
-    limits: TurnLimits,
+    turn_timeout: float,
     on_attempt: AttemptCallback,
 ) -> dict[int, FactNotes]:
     """Return notes on facts by their places in `facts`; facts without any are missing.
@@ -195,12 +179,9 @@ async def ask_for_search_words(
     request = question.build_request(messages, (), max_answer_tokens=_SEARCH_WORDS_TOKENS_PER_FACT * len(facts))
     # What people told their assistant is nothing to search the web for.
     request = replace(request, settings=replace(request.settings, web_search=None))
-    try:
-        async with asyncio.timeout(limits.turn_timeout):
-            text = await _fetch_text(question, request, Purpose.SEARCH_WORDS, limits, on_attempt)
-    except TimeoutError as err:
-        raise DeadlineExceeded(f"no search words in {limits.turn_timeout:g} seconds") from err
-    found = {int(number): words for number, words in _SEARCH_WORDS_LINE_PATTERN.findall(text)}
+    async with limit_time(turn_timeout, "no search words"):
+        answer = await fetch_answer(question, request, Purpose.SEARCH_WORDS, turn_timeout, on_attempt)
+    found = {int(number): words for number, words in _SEARCH_WORDS_LINE_PATTERN.findall(answer.content)}
     return {place: _parse_notes(found[place + 1], fact) for place, fact in enumerate(facts) if place + 1 in found}
 
 
@@ -214,147 +195,24 @@ def _parse_notes(line: str, fact: OpenFact) -> FactNotes:
     return FactNotes(_REPLACED_FACT_PATTERN.sub("", line), row if row in fact.earlier_texts else None)
 
 
-@dataclass(frozen=True, slots=True)
-class DataDemand:
-    """The data that an answer must have. `find_problem` returns the problem of some data as text, or None."""
-
-    schema: AnswerSchema
-    find_problem: Callable[[Any], str | None]
-
-
-async def ask_for_text(
-    question: Question, messages: tuple[Message, ...], limits: TurnLimits, on_attempt: AttemptCallback
-) -> str:
-    """Return the answer of an AI task as text.
-
-    `on_attempt` is called when each request has ended. Raises `ProviderError`, and `EmptyAnswer`.
-    """
-    async with _limit_task(limits):
-        return await _fetch_task_text(question, messages, None, limits, on_attempt)
-
-
-async def ask_for_data(
-    question: Question,
-    messages: tuple[Message, ...],
-    demand: DataDemand,
-    limits: TurnLimits,
-    on_attempt: AttemptCallback,
-) -> Any:
-    """Return the data of an AI task as the model wrote it, without the nulls of optional fields.
-
-    If a server refuses the schema, it is sent as text. If the data has a problem, the model is asked once to correct
-    it. `on_attempt` is called when each request has ended. Raises `ProviderError`, `EmptyAnswer` and `InvalidData`.
-    """
-    schema = demand.schema
-    async with _limit_task(limits):
-        try:
-            text = await _fetch_task_text(question, messages, schema, limits, on_attempt)
-        except BadRequest as err:
-            if type(err) is not BadRequest:
-                raise
-            schema = replace(schema, in_prompt=True)
-            text = await _fetch_task_text(question, messages, schema, limits, on_attempt)
-        try:
-            return _read_data(text, demand)
-        except InvalidData as err:
-            instruction = _REPAIR_INSTRUCTION.format(problem=str(err)[:_MAX_PROBLEM_CHARS])
-            messages = (*messages, Message.assistant(text), Message.user(instruction))
-            # a server may have ignored the schema
-            schema = replace(schema, in_prompt=schema.in_prompt or not err.is_json)
-            return _read_data(await _fetch_task_text(question, messages, schema, limits, on_attempt), demand)
-
-
-def _read_data(text: str, demand: DataDemand) -> Any:
-    """Return the data in an answer. Raises `InvalidData`."""
-    found = _OBJECT_PATTERN.search(text)
-    try:
-        data = json.loads(found.group() if found else text, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as err:
-        raise InvalidData("it is not valid JSON", is_json=False) from err
-    data = _clean_data(data, demand.schema.schema, _MAX_DATA_DEPTH)
-    if problem := demand.find_problem(data):
-        raise InvalidData(problem)
-    return data
-
-
-def _refuse_constant(name: str) -> Any:
-    raise ValueError(name)
-
-
-def _clean_data(value: Any, schema: Mapping[str, Any], depth: int) -> Any:
-    """Return the value without null members that its schema does not require. OpenAI writes them for all of these.
-
-    Unpaired halves of surrogate pairs are replaced. Raises `InvalidData` if the value has more levels than `depth`.
-    """
-    if isinstance(value, str):
-        return fix_surrogates(value)
-    if not isinstance(value, list | dict):
-        return value
-    if not depth:
-        raise InvalidData("it has too many levels")
-    if isinstance(value, list):
-        return [_clean_data(each, schema.get("items", {}), depth - 1) for each in value]
-    properties, required = schema.get("properties", {}), schema.get("required", ())
-    return {
-        fix_surrogates(name): _clean_data(each, properties.get(name, {}), depth - 1)
-        for name, each in value.items()
-        if each is not None or name in required
-    }
-
-
-@asynccontextmanager
-async def _limit_task(limits: TurnLimits) -> AsyncGenerator[None]:
-    try:
-        async with asyncio.timeout(limits.turn_timeout):
-            yield
-    except TimeoutError as err:
-        raise DeadlineExceeded(f"no whole answer in {limits.turn_timeout:g} seconds") from err
-
-
-async def _fetch_task_text(
-    question: Question,
-    messages: tuple[Message, ...],
-    schema: AnswerSchema | None,
-    limits: TurnLimits,
-    on_attempt: AttemptCallback,
-) -> str:
-    """Return the text of an answer. A pause is waited for once, and a limit that reasoning used up is raised once."""
-    model, may_wait = question.model, True
-    tokens = model.settings.max_answer_tokens
-    while True:
-        request = replace(question.build_request(messages, (), max_answer_tokens=tokens), answer_schema=schema)
-        await asyncio.sleep(model.pause.remaining_seconds)
-        try:
-            return await _fetch_text(question, request, Purpose.TASK, limits, on_attempt)
-        except RateLimited as err:
-            if err.retry_after is None or err.retry_after > limits.turn_timeout or not may_wait:
-                raise
-            model.pause.begin(err.retry_after)
-            may_wait = False
-        except Incomplete:
-            again = question.build_request(messages, (), max_answer_tokens=tokens)
-            if again.answer_limit == request.answer_limit:
-                raise
-        except NoSummary as err:
-            raise EmptyAnswer("the answer has no text") from err
-
-
-async def _fetch_text(
-    question: Question, request: Request, purpose: Purpose, limits: TurnLimits, on_attempt: AttemptCallback
-) -> str:
+async def fetch_answer(
+    question: Question, request: Request, purpose: Purpose, turn_timeout: float, on_attempt: AttemptCallback
+) -> Message:
+    """Return the answer to a request, which has a text or, in a task, calls. Raises `ProviderError` and `NoSummary`."""
     model = question.model
-    async with model.request_limiter.acquire_permit():
+    async with model.request_limiter:
         with OpenAttempt(model, request, purpose, on_attempt) as attempt:
-            stream = AnswerStream(attempt, limits)
+            stream = AnswerStream(attempt, turn_timeout)
             async with aclosing(stream), aclosing(stream.iter_events(None)) as events:
-                text = await _read_summary_text(events, SpeechFilter([tool.name for tool in request.tools]), attempt)
-            if not text:
+                answer = await _read_answer(events, SpeechFilter([tool.name for tool in request.tools]), attempt)
+            if not answer.content and not answer.tool_calls:
                 raise NoSummary("a summary without a word")
-            return text
+            return answer
 
 
-async def _read_summary_text(events: AsyncIterator[Event], speech: SpeechFilter, attempt: OpenAttempt) -> str:
-    text = ""
+async def _read_answer(events: AsyncIterator[Event], speech: SpeechFilter, attempt: OpenAttempt) -> Message:
+    request, text, native = attempt.request, "", None
+    may_call = attempt.purpose is Purpose.TASK and request.may_call and bool(request.tools)
     async for event in events:
         attempt.on_event(event)
         match event:
@@ -362,9 +220,17 @@ async def _read_summary_text(events: AsyncIterator[Event], speech: SpeechFilter,
                 text += _join_speech(speech.feed(piece), attempt)
             case ReasoningDelta():
                 attempt.on_delta(event)
+            case ToolCallDone() if may_call:
+                attempt.on_delta(event)
+                attempt.tool_calls.append(unwrap_call(event.call, request.deferred_tools))
             case ToolCallDone():
                 raise NoSummary("a tool call instead of a summary")
-    return (text + _join_speech(speech.flush(), attempt)).strip()
+            case AnswerDone():
+                native = event.native_value if event.turn_value is None else event.turn_value
+    text = (text + _join_speech(speech.flush(), attempt)).strip()
+    calls, provider = tuple(attempt.tool_calls), attempt.model.provider.name
+    residue = None if native is None or not calls else NativeData(provider, request.model, native)
+    return replace(Message.assistant(text, tool_calls=calls), native=residue)
 
 
 def _join_speech(deltas: Iterable[TextDelta | ReasoningDelta], attempt: OpenAttempt) -> str:

@@ -6,27 +6,24 @@ from datetime import datetime
 from functools import partial
 import logging
 import time
-from uuid import uuid7
 from weakref import WeakKeyDictionary
 
 from homeassistant.core import HassJob, callback
 from homeassistant.helpers.event import async_call_later
 
 from ...bridge.errors import log_fault
-from ...bridge.turn_report import async_fire_replace_event
+from ...bridge.turn_report import EVENT_REPLACED, async_fire_agent_event
 from ...memory.bridge.tools import async_get_home_languages
 from ...memory.core import Fact, Memory, MemoryUnavailable, base_language
 from ...memory.turn.recall import format_source_id
 from ...memory.turn.remember_requests import find_earlier_facts
 from ...providers import ProviderError
-from ...record import EMPTY_TURN, TurnRecord
-from ...turn.attempts import Attempt
 from ...turn.errors import TurnError
 from ...turn.model import Model, Question
 from ...turn.routing import RoutingMode
 from ..agent import Agent, async_find_agent
 from ..conversation_turn import ConversationTurn
-from ..record import async_record_background
+from ..record import record_background
 from ..store import AgentStore, async_get_store
 from .requests import FactNotes, OpenFact, ask_for_search_words
 
@@ -110,17 +107,17 @@ async def _async_request_for_facts(
     try:
         facts = await store.async_read(find, dict[Fact, OpenFact]())
         if facts:
-            notes = await _async_request(
-                agent,
-                Question(model, "", "", (), "", is_background=True),
-                [*facts.values()],
-                store.spoken_languages,
-            )
+            question = Question(model, "", "", (), "", is_background=True)
+            languages = async_get_home_languages(agent.hass, store.spoken_languages)
+            with record_background(agent, route="search_words") as requests:
+                notes = await ask_for_search_words(
+                    question, [*facts.values()], languages, agent.config.turn_timeout, requests.attempts.append
+                )
             # a fact without an answer gets no words, so that no later request repeats it
             notes_by_fact = {fact: notes.get(place, FactNotes()) for place, fact in enumerate(facts)}
             compared.update(fact.id for fact in facts)
             for row in await store.async_change(partial(_store_notes, notes_by_fact)):
-                async_fire_replace_event(agent.hass, agent.id, format_source_id("fact", row))
+                async_fire_agent_event(agent.hass, EVENT_REPLACED, agent.id, fact=format_source_id("fact", row))
         return len(facts) < _MAX_FACTS
     except (MemoryUnavailable, ProviderError, TurnError) as err:
         _LOGGER.info("No search words from %s: %s", agent.config.name, type(err).__name__)
@@ -155,16 +152,3 @@ def _store_notes(notes_by_fact: Mapping[Fact, FactNotes], memory: Memory) -> lis
         for fact, notes in notes_by_fact.items()
         if notes.replaced_id is not None and memory.replace_fact(notes.replaced_id, fact.id)
     ]
-
-
-async def _async_request(
-    agent: Agent, question: Question, facts: list[OpenFact], spoken: tuple[str, ...]
-) -> dict[int, FactNotes]:
-    """Return the model's notes by the places of the facts. Count, price and record the request."""
-    attempts, at, started = list[Attempt](), time.time(), time.monotonic()
-    languages = async_get_home_languages(agent.hass, spoken)
-    try:
-        return await ask_for_search_words(question, facts, languages, agent.config.limits, attempts.append)
-    finally:
-        statistics: TurnRecord = {**EMPTY_TURN, "turn_id": str(uuid7()), "time": at, "route": "search_words"}
-        async_record_background(agent, statistics, attempts, started)

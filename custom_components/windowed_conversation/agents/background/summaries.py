@@ -1,11 +1,10 @@
 """Summaries of evicted exchanges: the requests, the event, the record, and the copy in memory."""
 
 from collections.abc import Iterable
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 import logging
-import time
 from typing import Any
-from uuid import uuid7
 
 from homeassistant.helpers import llm
 
@@ -15,8 +14,7 @@ from ...bridge.turn_report import async_fire_summary_event
 from ...memory.bridge.sentences import async_load_sentences
 from ...memory.core import Summary
 from ...memory.turn.speaker import is_about_speaker
-from ...providers import ProviderError, Usage
-from ...record import EMPTY_TURN, TurnRecord
+from ...providers import ProviderError
 from ...turn.attempts import Attempt
 from ...turn.context import extract_user_text
 from ...turn.errors import TurnError
@@ -40,7 +38,7 @@ from ...window import (
 )
 from ..agent import Agent
 from ..conversation_turn import ConversationTurn, async_build_inputless_question
-from ..record import TurnText, async_record_background
+from ..record import TurnText, record_background
 from ..store import async_get_store
 from .requests import ask_for_compaction, ask_for_summary, collect_compaction_messages
 
@@ -123,52 +121,37 @@ class Summarizer:
         Turns do not wait while the model writes. Raises `ProviderError`, `TurnError`, `ConversationDropped`, and
         `WindowBusy` if called inside a turn of the conversation. After an error, the window is unchanged.
         """
-        agent, window, text = self.agent, self.window, ""
-        attempts, at, started = list[Attempt](), time.time(), time.monotonic()
-        agent.summarizing_windows.add(window)
-        try:
+        agent, window, cause, conversation = self.agent, self.window, self.cause, self.window.conversation_id
+        fields: dict[str, Any] = {"route": "summary", "conversation_id": conversation, "entity_id": self.entity_id}
+        if cause is None:
+            fields["reason"] = "action"
+        else:
+            fields |= {"reason": "trim", "person": cause.speaker.person, "summarizes_turn": cause.id}
+        with record_background(agent, **fields) as requests, ExitStack() as stack:
+            agent.summarizing_windows.add(window)
+            stack.callback(agent.summarizing_windows.discard, window)
+            requests.text = TurnText("", "")
             question = await async_build_inputless_question(agent, self.llm_context)
             # an action waits for the summary that it has requested
-            question = replace(question, is_background=self.cause is not None)
+            question = replace(question, is_background=cause is not None)
             passage = passage._replace(
                 system=passage.system or _find_system_message(window),
                 earlier_summary=find_summary_text(window.exchanges()) or passage.earlier_summary,
             )
-            text, native = await self._async_request_summary(question, passage, attempts)
-            async with agent.windows.hold_between_turns(window) as is_there:
-                if not is_there:
+            text, native = await self._async_request_summary(question, passage, requests.attempts)
+            requests.text = TurnText("", text)
+            async with agent.windows.hold_between_turns(window) as key:
+                if key is None:
                     raise ConversationDropped("the conversation was forgotten or replaced")
-                before, key = window.stats(), agent.windows.find_key(window)
+                before = window.stats()
                 summary = window.insert_summary(passage, text, native)
                 stats = window.stats()
-            if native is None and key is not None:
+            if native is None:
                 language = self.llm_context.language or agent.hass.config.language
                 await _async_store_summary(agent, key, passage, summary.messages[-1].content, language)
-        finally:
-            agent.summarizing_windows.discard(window)
-            usage = self._record_summary(attempts, text, at=at, started=started)
-        who = {"entity_id": self.entity_id, "conversation_id": window.conversation_id}
+        who = {"entity_id": self.entity_id, "conversation_id": conversation}
         counts = {"exchanges": len(passage.numbers), "summary_tokens": summary.tokens}
-        return async_fire_summary_event(agent.hass, who, counts, usage, (before, stats))
-
-    def _record_summary(self, attempts: list[Attempt], text: str, *, at: float, started: float) -> Usage:
-        """Count, price and record a summary, even one that an exception is ending. Return its usage.
-
-        `at` is its start in seconds since the epoch, `started` the same on the monotonic clock.
-        """
-        cause = self.cause
-        statistics: TurnRecord = {
-            **EMPTY_TURN,
-            "turn_id": str(uuid7()),
-            "time": at,
-            "route": "summary",
-            "reason": "trim" if cause else "action",
-            "conversation_id": self.window.conversation_id,
-            "person": cause.person if cause else None,
-            "entity_id": self.entity_id,
-            "summarizes_turn": cause.turn_id if cause else None,
-        }
-        return async_record_background(self.agent, statistics, attempts, started, text=TurnText("", text))
+        return async_fire_summary_event(agent.hass, who, counts, requests.usage, (before, stats))
 
     async def _async_request_summary(
         self, question: Question, passage: SummaryInput, attempts: list[Attempt]
