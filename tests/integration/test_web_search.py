@@ -14,6 +14,7 @@ import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry, async_capture_events
 
 from custom_components.windowed_conversation.agents.agent import Agent
+from custom_components.windowed_conversation.bridge.account import can_search
 from custom_components.windowed_conversation.bridge.turn_report import EVENT_TURN
 from custom_components.windowed_conversation.const import (
     CONF_FAMILY,
@@ -27,6 +28,7 @@ from custom_components.windowed_conversation.const import (
     PROVIDER_AZURE,
     PROVIDER_GEMINI,
     PROVIDER_OPENAI,
+    PROVIDER_OPENAI_CHAT,
 )
 from custom_components.windowed_conversation.turn import asking, limits
 from custom_components.windowed_conversation.window import estimate_request
@@ -121,6 +123,18 @@ async def test_dialog_shows_the_answer_once_and_the_sources_in_its_details(
             assert _PAGE in [source["url"] for source in shown["result"]["data"]["sources"]]
 
 
+@pytest.mark.parametrize(
+    ("url", "can"),
+    [
+        ("https://openrouter.ai/api/v1", True),
+        ("http://localhost:11434/v1", False),
+        ("https://x.ai/openrouter.ai", False),
+    ],
+)
+def test_of_other_servers_only_openrouter_searches(url: str, can: bool) -> None:
+    assert can_search({CONF_PROVIDER: PROVIDER_OPENAI_CHAT, CONF_URL: url}) is can
+
+
 async def test_sources_are_in_the_chat_log_and_in_no_window(
     home: HomeAssistant, row: Row, set_up_search: SetUpSearch, say: SayFn
 ) -> None:
@@ -149,7 +163,7 @@ async def test_event_and_record_have_the_sources_and_the_number_of_searches(
         async with row(vendor):
             await set_up_search(vendor, **_RECORD)
             events = async_capture_events(home, EVENT_TURN)
-            await say(_QUESTION, vendor)
+            answer = await say(_QUESTION, vendor)
             turn_id = events[0].data["turn_id"]
             turn: Any = await home.services.async_call(
                 DOMAIN, "get_turn", {"turn_id": turn_id}, blocking=True, return_response=True
@@ -159,6 +173,7 @@ async def test_event_and_record_have_the_sources_and_the_number_of_searches(
             assert events[0].data["usage"]["searches"] == turn["usage"]["searches"] == 1
             assert _PAGE in [source["url"] for source in events[0].data["sources"]]
             assert json.loads(searched_call["result"])["sources"] == events[0].data["sources"]
+            assert _PAGE in answer.response.card["simple"]["content"]
 
 
 async def test_next_turn_is_valid_and_has_no_results_of_the_search(

@@ -28,6 +28,13 @@ from custom_components.windowed_conversation.providers.decoder import Decoder
 from custom_components.windowed_conversation.providers.errors import Incomplete
 from custom_components.windowed_conversation.providers.gemini.decoding import GeminiDecoder
 from custom_components.windowed_conversation.providers.gemini.encoding import encode_body as encode_gemini
+from custom_components.windowed_conversation.providers.models import UNKNOWN_MODEL
+from custom_components.windowed_conversation.providers.openai.chat_decoding import ChatDecoder
+from custom_components.windowed_conversation.providers.openai.chat_encoding import (
+    Dialect,
+    EchoMode,
+    encode_request as encode_chat,
+)
 from custom_components.windowed_conversation.providers.openai.responses_decoding import ResponseDecoder
 from custom_components.windowed_conversation.providers.openai.responses_encoding import encode_request as encode_openai
 from custom_components.windowed_conversation.window import Message, NativeData
@@ -47,7 +54,7 @@ PAGE = Source("The page", "https://bbc.com/w?a=1")
 def build_request(model: str, *messages: Message, search: WebSearch | None = SEARCH, **fields: Any) -> Request:
     """Return a request to a model with a tool, unless `tools` is given."""
     settings = ModelSettings(web_search=search, effort=fields.pop("effort", None))
-    profile = find_profile(VENDORS[model[:3]], model)
+    profile = find_profile(VENDORS.get(model[:3]), model)
     sent = {"tools": (TOOL,), "profile": profile, "settings": settings, **fields}
     return Request(model, messages or (QUESTION,), **sent)
 
@@ -265,17 +272,64 @@ def test_anthropic_thinking_stays_after_the_turn_without_its_searches() -> None:
     assert find_event(events, AnswerDone).native_value == [thinking, {"type": "text"}, {"type": "text"}]
 
 
-def test_anthropic_request_offers_five_searches() -> None:
+def test_anthropic_request_offers_five_searches_and_three_pages() -> None:
     search = {"type": "web_search_20250305", "name": "web_search", "max_uses": 5, "user_location": LOCATION}
+    fetch = {"type": "web_fetch_20250910", "name": "web_fetch", "max_uses": 3, "max_content_tokens": 5000}
 
-    assert encode(build_request(ANTHROPIC))["tools"][-1] == {**search, "cache_control": {"type": "ephemeral"}}
+    tools = encode(build_request(ANTHROPIC))["tools"]
+
+    assert tools[-2:] == [search, {**fetch, "cache_control": {"type": "ephemeral"}}]
+    assert find_violations(build_request(ANTHROPIC)) == []
 
 
-def test_anthropic_search_yields_to_an_own_tool_of_its_name() -> None:
-    request = build_request(ANTHROPIC, tools=(ToolSchema("web_search", "A script.", {"type": "object"}),))
+def test_anthropic_model_before_claude_4_fetches_no_pages() -> None:
+    profile = find_profile(Vendor.ANTHROPIC, "claude-3-7-sonnet")
 
-    assert [tool["name"] for tool in encode(request)["tools"]] == ["web_search"]
+    assert encode(build_request(ANTHROPIC, profile=profile))["tools"][-1]["name"] == "web_search"
+
+
+def test_anthropic_page_that_was_fetched_is_a_source_and_goes_back_within_the_turn() -> None:
+    decoder = MessageDecoder(build_request(ANTHROPIC), thinks=False)
+    called = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_fetch", "input": {"url": PAGE.url}}
+    document = {"type": "document", "title": PAGE.title, "source": {"type": "text", "data": "All is well."}}
+    page = {"type": "web_fetch_result", "url": PAGE.url, "content": document}
+    result = {"type": "web_fetch_tool_result", "tool_use_id": "srvtoolu_1", "content": page}
+    blocks = [*iter_block(0, called), *iter_block(1, result), *iter_text_block(2, "Well."), *iter_block(3, LIGHT)]
+
+    events = decode(decoder, [MESSAGE_START, *blocks, *end_message("tool_use", 0)])
+
+    assert find_event(events, Sources).sources == (PAGE,)
+    assert find_event(events, AnswerDone).turn_value[:2] == [called, result]
+    assert find_event(events, Usage).searches == 0
+
+
+def test_anthropic_search_yields_to_own_tools_of_its_names() -> None:
+    scripts = [ToolSchema(name, "A script.", {"type": "object"}) for name in ("web_fetch", "web_search")]
+    request = build_request(ANTHROPIC, tools=tuple(scripts))
+
+    assert [tool["name"] for tool in encode(request)["tools"]] == ["web_fetch", "web_search"]
     assert find_violations(request) == []
+
+
+# OpenRouter
+
+
+def test_openrouter_request_offers_its_search_beside_the_tools() -> None:
+    request = build_request("vendor/model", profile=UNKNOWN_MODEL)
+
+    body = encode_chat(request, Dialect.COMPATIBLE, "openai_chat openrouter.ai", EchoMode.VERBATIM, {})
+
+    assert [tool["type"] for tool in body["tools"]] == ["function", "openrouter:web_search"]
+
+
+def test_openrouter_answer_has_its_sources() -> None:
+    cited = {"type": "url_citation", "url_citation": {"url": PAGE.url, "title": PAGE.title}}
+    delta = {"content": "All is well.", "annotations": [cited, cited, {"type": "file"}]}
+    chunks = [{"choices": [{"delta": delta}]}, {"choices": [{"delta": {}, "finish_reason": "stop"}]}]
+
+    events = decode(ChatDecoder(build_request("vendor/model", profile=UNKNOWN_MODEL)), chunks)
+
+    assert find_event(events, Sources).sources == (PAGE,)
 
 
 # Gemini

@@ -10,6 +10,7 @@ from datetime import datetime
 from decimal import Decimal
 from itertools import islice
 from typing import Any, NamedTuple, cast
+from urllib.parse import urlsplit
 
 from homeassistant.const import CONF_API_KEY, CONF_URL, EVENT_HOMEASSISTANT_CLOSE
 from homeassistant.core import Event, HomeAssistant, callback
@@ -33,6 +34,8 @@ _VENDOR_BY_PROVIDER = {
     const.PROVIDER_ANTHROPIC: Vendor.ANTHROPIC,
     const.PROVIDER_GEMINI: Vendor.GOOGLE,
 }
+
+_OPENROUTER_HOST = "openrouter.ai"
 
 # The shared HTTP clients by class. There can be two, because an SDK may not support the HTTP package that Home
 # Assistant uses.
@@ -89,8 +92,9 @@ def can_compact(account: Mapping[str, Any]) -> bool:
 
 def can_search(account: Mapping[str, Any]) -> bool:
     """Return whether an account's provider can search the web, depending on the model."""
-    vendors = const.PROVIDER_ANTHROPIC, const.PROVIDER_GEMINI
-    return account[const.CONF_PROVIDER] in vendors or can_compact(account)
+    if account[const.CONF_PROVIDER] == const.PROVIDER_OPENAI_CHAT:
+        return bool(urlsplit(account[CONF_URL]).hostname == _OPENROUTER_HOST)
+    return account[const.CONF_PROVIDER] in (const.PROVIDER_ANTHROPIC, const.PROVIDER_GEMINI) or can_compact(account)
 
 
 def _create_provider(account: Mapping[str, Any], clients: Any, http_client: Any) -> Provider:

@@ -85,6 +85,8 @@ class ModelProfile:
     answer_schemas: bool = False
     # Whether its provider can search the web for it.
     web_search: bool = False
+    # Whether its provider can read web pages for it, beside the search.
+    web_fetch: bool = False
     # Whether its provider answers for half the price if the answer may be slow (OpenAI).
     flexible_tier: bool = False
     # Whether it has a parameter for the length of its answers (OpenAI).
@@ -177,14 +179,15 @@ _OPENAI = (
 # https://platform.claude.com/docs/en/build-with-claude/context-editing Schemas of answers started with Claude 4.5:
 # https://platform.claude.com/docs/en/build-with-claude/structured-outputs
 _OLD_CLAUDE: dict[str, Any] = {"sampling": True, "answer_schemas": False}
+_CLAUDE_4: dict[str, Any] = {"context_editing": True, "web_fetch": True}
 _CLAUDES = (
     _make_family(
         r"claude-(2|v1|3-(5-)?(haiku|sonnet|opus))", _NO_REASONING, _BREAKPOINTS, web_search=False, **_OLD_CLAUDE
     ),
     _make_family(r"claude-3-7", _BUDGET, _BREAKPOINTS, **_OLD_CLAUDE),
-    _make_family(r"claude-\w+-4-([0-4](?!\d)|\d{8})", _BUDGET, _BREAKPOINTS, context_editing=True, **_OLD_CLAUDE),
-    _make_family(r"claude-\w+-4-5(?!\d)", _BUDGET, _BREAKPOINTS, sampling=True, context_editing=True),
-    _make_family(r"claude-", _ADAPTIVE, _BREAKPOINTS, sampling=False, context_editing=True),
+    _make_family(r"claude-\w+-4-([0-4](?!\d)|\d{8})", _BUDGET, _BREAKPOINTS, **_CLAUDE_4, **_OLD_CLAUDE),
+    _make_family(r"claude-\w+-4-5(?!\d)", _BUDGET, _BREAKPOINTS, sampling=True, **_CLAUDE_4),
+    _make_family(r"claude-", _ADAPTIVE, _BREAKPOINTS, sampling=False, **_CLAUDE_4),
 )
 
 # The models that accept a temperature, a budget or a level: components/google_generative_ai_conversation/entity.py,

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum, StrEnum, auto
 import math
 import time
@@ -23,6 +23,7 @@ from ..providers import (
     RateLimited,
     ReasoningDelta,
     Request,
+    Sources,
     TextDelta,
     ToolCallDone,
     Unavailable,
@@ -158,6 +159,9 @@ class OpenAttempt:
         match event:
             case Usage():
                 self._usage = event
+            case Sources():
+                # the pages are a part of the billed input that is not in the request
+                self.request = replace(self.request, has_search_results=True)
             case AnswerDone():
                 self._finish_reason = event.native_reason
                 if self._usage is not None:

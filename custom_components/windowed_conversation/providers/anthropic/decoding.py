@@ -133,7 +133,7 @@ class _OpenBlock:
             case "server_tool_use":
                 given = (self.arguments and self.arguments.parse()) or self.content.get("input") or {}
                 yield {name: self.content[name] for name in ("type", "id", "name")} | {"input": given}
-            case "web_search_tool_result":
+            case "web_search_tool_result" | "web_fetch_tool_result":
                 yield {name: self.content[name] for name in ("type", "tool_use_id", "content")}
             case "tool_use":
                 yield {"type": "tool_use"}
@@ -234,6 +234,9 @@ class MessageDecoder(Decoder):
                 return self._on_thinking(block, content.get("thinking"))
             case "tool_use":
                 block.arguments = self._calls.begin_call()
+            case "web_fetch_tool_result":
+                page = content.get("content")
+                self._searches.add_source(get_member(page, "url"), get_member(get_member(page, "content"), "title"))
             case "server_tool_use":
                 block.arguments = CallArguments(self._calls)
                 self._is_after_search = True

@@ -2,7 +2,6 @@
 
 from base64 import b64encode
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import sha256
 from itertools import takewhile
@@ -13,7 +12,7 @@ from typing import Any
 from ...window import MAX_TOKENS, Attachment, Message, Role
 from ..answer_schemas import ANTHROPIC, place_answer_schema
 from ..encoder import UNSEEN_NOTE, encode_name, flatten_choices, get_mime_type, make_name_map, native_value
-from ..events import ModelSettings, Request, ToolSchema, add_picture_messages
+from ..events import Request, ToolSchema, add_picture_messages
 from ..json_values import drop_non_finite, get_count, get_member, get_objects
 from ..models import Caching, Effort, ReasoningStyle, find_accepted_effort
 from ..sizes import exceeds_context
@@ -25,9 +24,11 @@ PROVIDER_NAME = "anthropic"
 
 THINKING_TYPES = frozenset({"thinking", "redacted_thinking"})
 # The blocks of searches, which the server itself runs.
-SEARCH_TYPES = frozenset({"server_tool_use", "web_search_tool_result"})
+SEARCH_TYPES = frozenset({"server_tool_use", "web_search_tool_result", "web_fetch_tool_result"})
 # Newer versions of the tool also run code: https://platform.claude.com/docs/en/agents-and-tools/tool-use/web-search-tool
 _WEB_SEARCH_TOOL = {"type": "web_search_20250305", "name": "web_search", "max_uses": 5}
+# Reads pages that a search has found, or that are named in the conversation. It costs nothing but the tokens.
+_WEB_FETCH_TOOL = {"type": "web_fetch_20250910", "name": "web_fetch", "max_uses": 3, "max_content_tokens": 5_000}
 
 # The API refuses empty messages and blank text, but a user's message must not disappear.
 _EMPTY_MESSAGE_TEXT = "..."
@@ -69,17 +70,19 @@ _CLEARING_EDIT = {
 }
 
 
-def encode_tools(request: Request) -> list[dict[str, Any]]:
+def _encode_tools(request: Request) -> list[dict[str, Any]]:
     """Return the tools. If none is offered, return those called in the history, which the API requires."""
     called = {call.name for message in request.messages for call in message.tool_calls}
     tools = request.tools or [ToolSchema(name, "", {}) for name in sorted(called, key=encode_name)]
-    encoded: list[dict[str, Any]] = [
-        {"name": encode_name(tool.name), "description": tool.description, "input_schema": _encode_schema(tool)[0]}
-        for tool in tools
-    ]
-    # The names must be unique, and a script may have this one.
-    if request.web_search and _WEB_SEARCH_TOOL["name"] not in [tool["name"] for tool in encoded]:
+    encoded = [_encode_tool(tool) for tool in tools]
+    # The names must be unique, and a script may have one of these.
+    names = [tool["name"] for tool in encoded]
+    if request.web_search and _WEB_SEARCH_TOOL["name"] not in names:
         encoded.append({**_WEB_SEARCH_TOOL, "user_location": request.web_search.location})
+    if request.web_search and request.profile.web_fetch and _WEB_FETCH_TOOL["name"] not in names:
+        encoded.append({**_WEB_FETCH_TOOL})
+    if request.search_tool:
+        encoded += [{**_encode_tool(tool), "defer_loading": True} for tool in request.deferred_tools]
     return encoded
 
 
@@ -114,47 +117,31 @@ def _encode_schema(tool: ToolSchema) -> tuple[dict[str, Any], Mapping[str, str]]
 type Block = dict[str, Any]
 
 
-@dataclass(slots=True)
-class AlternatingMessages:
-    """A list of messages with alternating roles. `history_end` is the last block before the newest user message."""
+def _encode_messages(request: Request, names: ArgumentNames) -> tuple[list[Block], Block | None]:
+    """Return the messages with alternating roles, and the last block before the newest user message.
 
-    messages: list[Block] = field(default_factory=list)
-    history_end: Block | None = None
-
-    def add_blocks(self, role: str, blocks: list[Block]) -> None:
-        """Add blocks to the newest message if it has the same role, else as a new message. An empty list is ignored."""
-        if not blocks:
-            return
-        if self.messages and self.messages[-1]["role"] == role:
-            self.messages[-1]["content"] += blocks
-        else:
-            self.messages.append({"role": role, "content": blocks})
-
-    def last_block(self) -> Block | None:
-        """Return the last block, or None if there is none."""
-        return self.messages[-1]["content"][-1] if self.messages else None
-
-
-def encode_messages(
-    messages: tuple[Message, ...], model: str, names: ArgumentNames, *, images: bool
-) -> AlternatingMessages:
-    """Return the messages for a model, without the system prompt. `images`: whether it accepts images and PDFs.
-
-    `names` maps tools to the replacements for their argument names.
+    The system prompt is not among them. `names` maps tools to the replacements for their argument names.
     """
-    conversation, ids = AlternatingMessages(), _CallIds()
-    newest = next((message for message in reversed(messages) if message.role is Role.USER), None)
-    for message in add_picture_messages(messages):
-        if message is newest:
-            conversation.history_end = conversation.last_block()
+    encoded: list[Block] = []
+    history_end, ids = None, _CallIds()
+    newest = next((message for message in reversed(request.messages) if message.role is Role.USER), None)
+    for message in add_picture_messages(request.messages):
+        if message is newest and encoded:
+            history_end = encoded[-1]["content"][-1]
+        role, blocks = "user", list[Block]()
         match message.role:
             case Role.USER:
-                conversation.add_blocks("user", _encode_user(message, images=images))
+                attached = [_encode_attachment(each, images=request.profile.images) for each in message.attachments]
+                blocks = [*attached, *_encode_text(message.content)] or _encode_text(_EMPTY_MESSAGE_TEXT)
             case Role.TOOL:
-                conversation.add_blocks("user", [_encode_tool_result(message, ids)])
+                blocks = [_encode_tool_result(message, ids, request.read_found_tools(message))]
             case Role.ASSISTANT:
-                conversation.add_blocks("assistant", _encode_assistant(message, model, ids, names))
-    return conversation
+                role, blocks = "assistant", _encode_assistant(message, request.model, ids, names)
+        if blocks and encoded and encoded[-1]["role"] == role:
+            encoded[-1]["content"] += blocks
+        elif blocks:
+            encoded.append({"role": role, "content": blocks})
+    return encoded, history_end
 
 
 def read_native_blocks(message: Message, model: str) -> list[Block] | None:
@@ -186,11 +173,6 @@ class _CallIds:
 
 def _encode_text(content: str) -> list[Block]:
     return [{"type": "text", "text": content}] if content.strip() else []
-
-
-def _encode_user(message: Message, *, images: bool) -> list[Block]:
-    attached = (_encode_attachment(attachment, images=images) for attachment in message.attachments)
-    return [*attached, *_encode_text(message.content)] or _encode_text(_EMPTY_MESSAGE_TEXT)
 
 
 def _encode_attachment(attachment: Attachment, *, images: bool) -> Block:
@@ -304,19 +286,19 @@ def _encode_body(request: Request) -> tuple[dict[str, Any], dict[str, Block]]:
     are not marked in a request that forbids or requires calls: no later request would read that cache entry.
     """
     request, wanted = place_answer_schema(request, ANTHROPIC)
-    names = map_argument_names(request.tools)
-    conversation = encode_messages(request.messages, request.model, names, images=request.profile.images)
+    names = map_argument_names((*request.tools, *request.deferred_tools))
+    messages, history_end = _encode_messages(request, names)
     system = [
         {"type": "text", "text": message.content}
         for message in request.messages
         if message.role is Role.SYSTEM and message.content.strip()
     ]
-    tools = encode_tools(request)
+    tools = _encode_tools(request)
     max_tokens = _choose_max_tokens(request)
     body: dict[str, Any] = {
         "model": request.model,
         "max_tokens": max_tokens,
-        "messages": conversation.messages,
+        "messages": messages,
         **_encode_thinking(request, max_tokens),
     }
     if wanted:
@@ -329,11 +311,14 @@ def _encode_body(request: Request) -> tuple[dict[str, Any], dict[str, Block]]:
             body["tool_choice"] = {"type": "none"}
         elif request.requires_call:
             body["tool_choice"] = {"type": "any"}
-    if request.profile.sampling and "thinking" not in body:
-        body |= _encode_sampling(request.settings)
-    ends = {"tools": tools[-1] if tools else None, "system": system[-1] if system else None}
+    temperature = request.settings.temperature
+    if temperature is not None and request.profile.sampling and "thinking" not in body:
+        body["temperature"] = min(temperature, _MAX_TEMPERATURE)
+    # a tool that is loaded later cannot be marked
+    first_tools = [tool for tool in tools if "defer_loading" not in tool]
+    ends = {"tools": first_tools[-1] if first_tools else None, "system": system[-1] if system else None}
     if (request.may_call and not request.requires_call) or not (request.tools or request.web_search):
-        ends |= {"history": conversation.history_end, "newest": conversation.last_block()}
+        ends |= {"history": history_end, "newest": messages[-1]["content"][-1] if messages else None}
     return body, {name: block for name, block in ends.items() if block is not None}
 
 
@@ -352,11 +337,6 @@ def _encode_thinking(request: Request, max_tokens: int) -> dict[str, Any]:
         budget = max(_MIN_THINKING_TOKENS, int(max_tokens * _BUDGET_SHARE_BY_EFFORT[effort]))
         return {"thinking": {"type": "enabled", "budget_tokens": budget}}
     return {}
-
-
-def _encode_sampling(settings: ModelSettings) -> dict[str, float]:
-    """Return the temperature, or an empty dict if none was chosen."""
-    return {} if settings.temperature is None else {"temperature": min(settings.temperature, _MAX_TEMPERATURE)}
 
 
 def _may_think(request: Request) -> bool:

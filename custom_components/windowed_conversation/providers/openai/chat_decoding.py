@@ -81,6 +81,8 @@ class ChatDecoder(Decoder):
             events += self._on_text(text)
         if delta.get("refusal"):
             self._is_refused = True
+        for annotation in get_objects(delta.get("annotations")):
+            self._searches.add_source(*[get_member(annotation.get("url_citation"), name) for name in ("url", "title")])
         for fragment in delta.get("tool_calls") or ():
             events += self._on_fragment(fragment)
 

@@ -270,7 +270,10 @@ def _encode_tools(request: Request, dialect: Dialect) -> dict[str, Any]:
     """
     if not request.may_call and dialect is not Dialect.OPENAI:
         return {}
-    tools = [{"type": "function", "function": encode_tool(tool)} for tool in request.tools]
+    tools: list[dict[str, Any]] = [{"type": "function", "function": encode_tool(tool)} for tool in request.tools]
+    if request.settings.web_search:
+        # only OpenRouter has one in this format
+        tools.append({"type": "openrouter:web_search", "parameters": {"engine": "auto"}})
     return {"tools": tools, **encode_tool_choice(request)}
 
 
