@@ -25,7 +25,7 @@ from .agents.setup import async_get_closing_lock, async_retain_memory, async_set
 from .agents.store import async_get_store, async_start_store
 from .bridge.account import async_create_provider
 from .bridge.errors import build_translated_error, describe_error
-from .bridge.persons import async_copy_device_owners
+from .bridge.persons import async_copy_speaker_rows
 from .const import CONF_PROVIDER, DOMAIN, PROVIDER_NONE
 from .home.bridge.overview import async_acquire_overview
 from .home.bridge.states import async_acquire_home_states
@@ -71,7 +71,7 @@ async def async_setup_entry(hass: HomeAssistant, entry: AccountConfigEntry) -> b
     await async_load_sentences(hass, hass.config.language)
     async with async_get_closing_lock(hass):
         _async_clean_up_removed(hass)
-    async_copy_device_owners(hass, entry)
+    async_copy_speaker_rows(hass, entry)
     provider = await _async_create_account_provider(hass, entry)
     agents, tasks, server = await async_set_up_account(hass, entry, provider)
     if any(agent.config.sends_states or agent.config.llm_apis for agent in agents.values()):

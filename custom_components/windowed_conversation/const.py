@@ -57,6 +57,11 @@ PROVIDER_GEMINI = "gemini"
 # whether that counts like a login, and the permission.
 ATTR_DEVICE = "device"
 ATTR_PERSON = "person"
+ATTR_ENTITY = "entity"
+ATTR_SECONDS = "seconds"
+ATTR_ENGINE = "engine"
+ATTR_TRUSTED = "trusted"
+ATTR_PERMISSION = "permission"
 
 SUBENTRY_CONVERSATION = "conversation"
 # core's name for the subentries of AI tasks

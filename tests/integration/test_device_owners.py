@@ -212,7 +212,7 @@ async def test_form_takes_a_device_only_once_and_none_without_a_person(
     home: HomeAssistant, entry: MockConfigEntry, *, owned: dict, bedside: str
 ) -> None:
     form = await open_options(home, entry)
-    wrong = {"device_owned_twice": owned[CONF_DEVICE_OWNERS] * 2, "device_without_person": [{"device": bedside}]}
+    wrong = {"row_repeated": owned[CONF_DEVICE_OWNERS] * 2, "row_incomplete": [{"device": bedside}]}
     for error, entered in wrong.items():
         refused = await form(**SMALL | {CONF_DEVICE_OWNERS: entered})
 
@@ -220,6 +220,63 @@ async def test_form_takes_a_device_only_once_and_none_without_a_person(
         assert listed_in(form) == entered
         assert not refused["data_schema"].schema["memory"].options["collapsed"]
     assert entry.options == {}
+
+
+# Rows of the table, with `device` in place of the satellite's id and `person` in place of Ada's, and the error.
+ROWS: list[tuple[list[dict[str, Any]], str | None]] = [
+    ([{"device": "device", "entity": "sensor.speaker", "seconds": 30, "trusted": True}], None),
+    ([{"device": "device", "engine": "stt.tagging", "permission": "no_locks"}], None),
+    ([{"device": "device", "permission": "talk"}, {"person": "person", "permission": "own_area"}], None),
+    ([{"device": "device", "person": "person"}, {"person": "person", "permission": "everything"}], None),
+    ([{"device": "device", "trusted": True, "seconds": 5}], "row_incomplete"),
+    ([{"person": "person"}], "row_incomplete"),
+    ([{"entity": "sensor.speaker", "permission": "talk"}], "row_incomplete"),
+    ([{}], "row_incomplete"),
+    ([{"person": "person", "permission": "talk"}] * 2, "row_repeated"),
+    (
+        [{"device": "device", "entity": "sensor.speaker"}, {"device": "other", "entity": "sensor.speaker"}],
+        "row_repeated",
+    ),
+]
+
+
+@pytest.mark.parametrize(("rows", "error"), ROWS)
+async def test_form_takes_a_row_that_says_something_once(
+    home: HomeAssistant,
+    entry: MockConfigEntry,
+    bedside: str,
+    ada: Context,
+    *,
+    rows: list[dict[str, Any]],
+    error: str | None,
+) -> None:
+    ids = {"device": bedside, "person": ada.user_id, "other": add_satellite(home, "Hall")}
+    entered = [{name: ids.get(value, value) for name, value in row.items()} for row in rows]
+    form = await open_options(home, entry)
+    done = await form(**SMALL | {CONF_DEVICE_OWNERS: entered})
+
+    assert (done.get("errors") or {}).get("memory") == error
+    assert entry.options.get(CONF_DEVICE_OWNERS) == (None if error else entered)
+
+
+@pytest.mark.parametrize("wrong", [{"permission": "all"}, {"seconds": 0}, {"seconds": 301}, {"engine": "tts.piper"}])
+async def test_form_takes_no_value_that_it_does_not_offer(
+    home: HomeAssistant, entry: MockConfigEntry, bedside: str, *, wrong: dict[str, Any]
+) -> None:
+    form = await open_options(home, entry)
+    with pytest.raises(InvalidData):
+        await form(**SMALL | {CONF_DEVICE_OWNERS: [{"device": bedside, "entity": "sensor.speaker", **wrong}]})
+
+    assert entry.options == {}
+
+
+async def test_row_of_a_person_who_is_gone_keeps_what_else_it_says(
+    home: HomeAssistant, set_up: SetUpFn, bedside: str
+) -> None:
+    rows = [{"device": bedside, "person": "gone", "permission": "talk"}, {"person": "gone", "permission": "talk"}]
+    entry = await set_up(options={CONF_DEVICE_OWNERS: rows})
+
+    assert listed_in(await open_options(home, entry)) == [{"device": bedside, "permission": "talk"}]
 
 
 async def test_form_does_not_show_a_person_who_is_not_there_any_more(

@@ -197,7 +197,7 @@ async def test_filler_is_said_where_it_is_heard_early(
 @pytest.mark.parametrize(
     ("fault", "message"),
     [
-        (("async_get_pipeline", lambda _hass: None), "The voice of a satellite could not be looked up"),
+        (("find_pipeline", lambda _hass: None), "The voice of a satellite could not be looked up"),
         (("async_take_room", lambda _hass: None), "A filler failed"),
     ],
 )

@@ -92,6 +92,27 @@ PROMISED_ANSWERS = {
 }
 
 
+@pytest.mark.parametrize(
+    ("known_by", "note"),
+    [
+        (None, ""),
+        ("login", ""),
+        ("pipeline", " (known by the device)"),
+        ("satellite", " (known by the device)"),
+        ("entity", " (known by voice)"),
+        ("prefix", " (known by voice)"),
+    ],
+)
+async def test_turn_says_what_its_speaker_is_known_by(
+    home: HomeAssistant, entry, get_message: GetMessage, *, known_by: str | None, note: str
+) -> None:
+    turn = {"error": None, "route": "local", "answered_by": None, "duration": 2.3, "known_by": known_by}
+    home.bus.async_fire(EVENT_TURN, {"entity_id": AGENT, **turn})
+    await home.async_block_till_done()
+
+    assert get_message() == f"answered locally in 2.3 s{note}"
+
+
 async def test_promised_answer_has_its_row(
     home: HomeAssistant, entry, get_message: GetMessage, subtests: pytest.Subtests
 ) -> None:

@@ -28,7 +28,7 @@ from custom_components.windowed_conversation.memory.bridge.tools import MemoryAP
 from custom_components.windowed_conversation.memory.core import LostRows, Memory, MemoryAccess
 from custom_components.windowed_conversation.memory.turn.dialog import LastAnswer, MemoryDialog
 from custom_components.windowed_conversation.memory.turn.remember_requests import MemoryReply
-from custom_components.windowed_conversation.memory.turn.speaker import Speaker
+from custom_components.windowed_conversation.memory.turn.speaker import Speaker, SpeakerSource
 from custom_components.windowed_conversation.turn.routing import RouteReason, Situation, WindowKey
 from custom_components.windowed_conversation.window import Message
 
@@ -152,7 +152,7 @@ def call(
     ) -> llm.ToolResult:
         person: dict[str, Any] = {} if unknown else {"person": anna.id, "name": "Anna", "is_alone": True}
         await async_load_sentences(hass, "en")
-        speaker = Speaker(said, "en", **person, is_known_by_device=by_device)
+        speaker = Speaker(said, "en", **person, source=SpeakerSource.SATELLITE if by_device else SpeakerSource.LOGIN)
         dialog = MemoryDialog(last_answers, "talk", speaker)
         dialog.take_last_answer(heard)
         own = make_tools(access, speaker, forget, dialog, ("en",))

@@ -68,6 +68,7 @@ def record(number, **fields) -> TurnRecord:
         "duration": 2.0,
         "tools": ["HassTurnOn"],
         "failed_tool_calls": 1,
+        "known_by": "login",
         "memory_late": True,
         "requests": len(attempts),
         "usage": {name: sum(each[name] for each in usages) for name in NO_USAGE},

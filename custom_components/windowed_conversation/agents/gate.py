@@ -11,7 +11,6 @@ import re
 import time
 
 from homeassistant.auth.models import User
-from homeassistant.auth.permissions.const import POLICY_CONTROL
 from homeassistant.components.conversation import HOME_ASSISTANT_AGENT, ConversationInput
 from homeassistant.core import HomeAssistant
 from homeassistant.helpers import llm
@@ -105,11 +104,6 @@ class Gate:
     def is_off(self) -> bool:
         """Whether nothing is withheld from anybody."""
         return self.config.ask_before_opening is AskMode.NEVER
-
-    @property
-    def is_trusted(self) -> bool:
-        """Whether the speaker is asked only if everybody is: a user who may control everything."""
-        return self.user is not None and self.user.permissions.access_all_entities(POLICY_CONTROL)
 
     def take_reply(self) -> bool:
         """Return whether the input answers the earlier question. Any input closes that question."""

@@ -7,9 +7,6 @@ from enum import StrEnum
 import logging
 import re
 
-from homeassistant.components.assist_pipeline import OPTION_PREFERRED
-from homeassistant.components.assist_pipeline.pipeline import async_get_pipeline, async_get_pipelines
-from homeassistant.components.assist_satellite.const import DATA_COMPONENT
 from homeassistant.components.conversation import ConversationInput
 from homeassistant.components.tts.const import DATA_COMPONENT as TTS_COMPONENT
 from homeassistant.const import Platform
@@ -20,6 +17,7 @@ from ..turn.tool_names import resolve_tool_name
 from .chat_log import ChatLogReply
 from .delivery import VOIP_PLATFORM, async_take_room
 from .errors import SENTENCE_ENDS, async_get_spoken_text, log_and_suppress_faults
+from .persons import find_pipeline
 from .tools import read_annotations
 
 _LOGGER = logging.getLogger(__name__)
@@ -116,22 +114,21 @@ class Fillers:
                     await self._async_speak_filler(number)
 
     async def _async_speak_filler(self, number: int) -> None:
-        if self._reply.waits_for_turn and number > 0:
-            return
-        text = await self._async_get_text(number)
+        if self._reply.waits_for_turn:
+            if number > 0:
+                return
+            key = "other_question"
+        else:
+            subject = self._find_subject()
+            sentence = "filler_check" if subject else "filler"
+            key = ("filler_sound", sentence, f"filler_still_{subject}".rstrip("_"))[number]
+        text = await async_get_spoken_text(self._hass, self._language, "common", key)
+        if number == 1 and self._own_sentence:
+            text = self._own_sentence
         if not self._reply.has_begun:
             # once speech has begun, a blank line is enough
             width = 0 if self._reply.is_being_spoken else _MIN_CHARS - len(_ENDING)
             self._reply.speak(f"{text.ljust(width)}{_ENDING}")
-
-    async def _async_get_text(self, number: int) -> str:
-        subject = self._find_subject()
-        keys = ("filler_sound", "filler_check" if subject else "filler", f"filler_still_{subject}".rstrip("_"))
-        if self._reply.waits_for_turn:
-            return await async_get_spoken_text(self._hass, self._language, "common", "other_question")
-        if number == 1 and self._own_sentence:
-            return self._own_sentence
-        return await async_get_spoken_text(self._hass, self._language, "common", keys[number])
 
     def _find_subject(self) -> str:
         """Return the subject that the last tool looks up, "check" for another look-up, or an empty text for none."""
@@ -153,25 +150,15 @@ class Fillers:
 def _is_heard_early(hass: HomeAssistant, satellite_id: str, mode: FillerMode) -> bool:
     """Return whether a satellite plays speech before the answer is complete, and may get a filler."""
     entry = er.async_get(hass).async_get(satellite_id)
-    component = hass.data.get(DATA_COMPONENT)
-    satellite = component.get_entity(satellite_id) if component else None
-    if entry is None or satellite is None or entry.platform == VOIP_PLATFORM:
+    pipeline = find_pipeline(hass, satellite_id)
+    if entry is None or pipeline is None or entry.platform == VOIP_PLATFORM:
         return False
-    if entry.platform == _ESPHOME_PLATFORM and not (
-        mode is FillerMode.ON_WITH_ESPHOME and _has_media_player(hass, entry)
-    ):
-        return False
-    state = hass.states.get(satellite.pipeline_entity_id) if satellite.pipeline_entity_id else None
-    named = [each for each in async_get_pipelines(hass) if state is not None and each.name == state.state]
-    pipeline = named[0] if named and state and state.state != OPTION_PREFERRED else async_get_pipeline(hass)
+    if entry.platform == _ESPHOME_PLATFORM:
+        # one without a media player plays speech only when it is complete
+        parts = er.async_entries_for_device(er.async_get(hass), entry.device_id) if entry.device_id else ()
+        has_player = any(each.domain == Platform.MEDIA_PLAYER for each in parts)
+        if mode is not FillerMode.ON_WITH_ESPHOME or not has_player:
+            return False
     engines = hass.data.get(TTS_COMPONENT)
     engine = engines.get_entity(pipeline.tts_engine) if engines and pipeline.tts_engine else None
     return engine is not None and engine.async_supports_streaming_input()
-
-
-def _has_media_player(hass: HomeAssistant, entry: er.RegistryEntry) -> bool:
-    """Return whether the device of a satellite has a media player; others play speech only when it is complete."""
-    if entry.device_id is None:
-        return False
-    entries = er.async_entries_for_device(er.async_get(hass), entry.device_id)
-    return any(each.domain == Platform.MEDIA_PLAYER for each in entries)

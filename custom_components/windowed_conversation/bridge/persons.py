@@ -1,9 +1,14 @@
 """Speakers for memory and prompts, the owners of devices, and the places of persons as sentences name them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+import re
 from typing import TYPE_CHECKING, Any, NamedTuple
+import unicodedata
 
 from homeassistant.components import conversation
+from homeassistant.components.assist_pipeline import OPTION_PREFERRED
+from homeassistant.components.assist_pipeline.pipeline import Pipeline, async_get_pipeline, async_get_pipelines
+from homeassistant.components.assist_satellite.const import DATA_COMPONENT
 from homeassistant.components.conversation import ConversationInput
 from homeassistant.components.homeassistant.exposed_entities import async_should_expose
 from homeassistant.config_entries import ConfigEntry
@@ -11,13 +16,27 @@ from homeassistant.const import STATE_HOME, STATE_NOT_HOME
 from homeassistant.core import HomeAssistant, State, callback
 from homeassistant.helpers import entity_registry as er, intent
 from homeassistant.helpers.translation import async_get_translations
+from homeassistant.util import dt as dt_util
 
-from ..const import ATTR_DEVICE, ATTR_PERSON, CONF_DEVICE_OWNERS, DOMAIN
+from .. import const
 from ..memory.turn.speaker import Speaker
-from ..turn.names import clean_name, iter_folded_words, remove_control_chars
+from ..turn.names import clean_name, fold_look_alikes, iter_folded_words, remove_control_chars
 from .errors import find_nearest_language
 
 _PERSON_DOMAIN = "person"
+_ACTING_DOMAINS = ("automation", "script")
+
+# In seconds: how long the state of an entity is believed.
+_DEFAULT_SECONDS = 10
+# The least confidence, as a share.
+_MIN_CONFIDENCE = 0.7
+
+# The name that a speech-to-text engine puts before a sentence, as in "[Ada] turn on the light".
+_PREFIX_PATTERN = re.compile(r"\[([^\[\]\n]{1,60})\]\s*(?=\S)")
+
+# A row of the account's table: the source of a satellite's speaker, and their permission; without a device, the
+# permission of a person, wherever they speak.
+type SpeakerRow = Mapping[str, Any]
 
 
 class Person(NamedTuple):
@@ -51,6 +70,56 @@ async def async_find_speaker(hass: HomeAssistant, user_input: ConversationInput,
     )
 
 
+def find_pipeline(hass: HomeAssistant, satellite_id: str | None) -> Pipeline | None:
+    """Return the pipeline that a satellite uses, or None if the satellite is unknown."""
+    component = hass.data.get(DATA_COMPONENT)
+    satellite = component.get_entity(satellite_id) if component and satellite_id else None
+    if satellite is None:
+        return None
+    state = hass.states.get(satellite.pipeline_entity_id) if satellite.pipeline_entity_id else None
+    named = [each for each in async_get_pipelines(hass) if state is not None and each.name == state.state]
+    return named[0] if named and state and state.state != OPTION_PREFERRED else async_get_pipeline(hass)
+
+
+async def _async_read_name(hass: HomeAssistant, entity_id: str, seconds: float) -> str:
+    """Return the name in the state of a satellite's entity, or an empty text if it cannot be believed.
+
+    A state is not believed if a user without administrator's rights has set it, nor if an automation or a script has:
+    Home Assistant does not say who had started that.
+    """
+    if (state := hass.states.get(entity_id)) is None:
+        return ""
+    age, context = dt_util.utcnow() - state.last_updated, state.context
+    setter = await hass.auth.async_get_user(context.user_id) if context.user_id else None
+    is_foreign = context.parent_id is not None or (context.user_id and (setter is None or not setter.is_admin))
+    is_fresh = 0 <= age.total_seconds() <= seconds
+    return state.state if is_fresh and not is_foreign and _is_sure(state.attributes.get("confidence", 1)) else ""
+
+
+def _is_sure(confidence: Any) -> bool:
+    """Return whether a confidence, as a share or in percent, is enough."""
+    try:
+        share = float(confidence)
+    except TypeError, ValueError:
+        return False
+    return _MIN_CONFIDENCE < (share if share <= 1 else share / 100) <= 1
+
+
+async def _async_find_named(hass: HomeAssistant, name: str) -> str | None:
+    """Return the id of the only user with this name, or whose person has this name or entity id, or None."""
+    name, looks = name.strip(), fold_look_alikes(name)
+    # an invisible character, or one that only looks like another
+    if not looks or looks != unicodedata.normalize("NFC", name).casefold():
+        return None
+    users = [user for user in await hass.auth.async_get_users() if not user.system_generated]
+    owners = {user.id for user in users if fold_look_alikes(user.name or "") == looks}
+    for state in hass.states.async_all(_PERSON_DOMAIN):
+        if looks in (fold_look_alikes(state.name), state.entity_id):
+            # a person without a login makes the name ambiguous, too
+            owners.add(state.attributes.get("user_id") or state.entity_id)
+    return owners.pop() if len(owners) == 1 else None
+
+
 def _find_device_id(hass: HomeAssistant, user_input: ConversationInput) -> str | None:
     """Return the device id of an input, or that of its satellite."""
     if user_input.device_id or not user_input.satellite_id:
@@ -76,15 +145,20 @@ async def async_state_at(hass: HomeAssistant, place: str, language: str) -> str 
 
     Needed because Home Assistant compares the place as spoken with the state, and "zu Hause" never equals "home".
     """
-    states = _get_state_by_place(hass)
-    for state in (STATE_HOME, STATE_NOT_HOME):
-        states.setdefault(_normalize_name(state), state)
+    states = {_normalize_name(state): state for state in (STATE_HOME, STATE_NOT_HOME)}
+    states |= {_normalize_name(person.state): person.state for person in async_get_exposed_persons(hass)}
+    for zone in hass.states.async_all("zone"):
+        states[_normalize_name(zone.name)] = STATE_HOME if zone.entity_id == "zone.home" else zone.name
     if (state_at_place := states.get(_normalize_name(place))) is not None:
         return state_at_place
     nearest = find_nearest_language(language, hass.config.country)
     translated = await async_get_translations(hass, nearest, "entity_component", [_PERSON_DOMAIN])
+    spoken = [*iter_folded_words(place)]
     for state in (STATE_HOME, STATE_NOT_HOME):
-        if _is_name_ending(place, translated.get(f"component.{_PERSON_DOMAIN}.entity_component._.state.{state}", "")):
+        name = translated.get(f"component.{_PERSON_DOMAIN}.entity_component._.state.{state}", "")
+        words = [*iter_folded_words(name)]
+        # the template already consumed "en" of "en casa"
+        if "".join(words) == "".join(spoken) or (spoken and words[-len(spoken) :] == spoken):
             return state
     return None
 
@@ -109,42 +183,35 @@ def _places(result: RecognizeResult) -> list[MatchEntity]:
     return [entity for entity in result.entities_list if entity.is_wildcard and entity.name == "state"]
 
 
-def _get_state_by_place(hass: HomeAssistant) -> dict[str, str]:
-    states = {_normalize_name(person.state): person.state for person in async_get_exposed_persons(hass)}
-    for zone in hass.states.async_all("zone"):
-        states[_normalize_name(zone.name)] = STATE_HOME if zone.entity_id == "zone.home" else zone.name
-    return states
-
-
-def _is_name_ending(place: str, name: str) -> bool:
-    """Return whether a name ends with the place, because the template already consumed "en" of "en casa"."""
-    words, ending = [*iter_folded_words(name)], [*iter_folded_words(place)]
-    return _normalize_name(place) == _normalize_name(name) or (bool(ending) and words[-len(ending) :] == ending)
-
-
 def _normalize_name(text: str) -> str:
     return "".join(iter_folded_words(text))
 
 
 @callback
-def async_get_device_owners(hass: HomeAssistant) -> dict[str, str]:
-    """Return the owners of devices as a mapping of device id to user id. The first account that lists a device wins."""
-    owners: dict[str, str] = {}
-    for entry in hass.config_entries.async_entries(DOMAIN):
-        for owned in entry.options.get(CONF_DEVICE_OWNERS, ()):
-            owners.setdefault(owned[ATTR_DEVICE], owned[ATTR_PERSON])
-    return owners
+def async_get_speaker_rows(hass: HomeAssistant) -> list[SpeakerRow]:
+    """Return the table of satellites and people. The first account that lists one of them wins."""
+    rows: dict[str, SpeakerRow] = {}
+    for entry in hass.config_entries.async_entries(const.DOMAIN):
+        for row in entry.options.get(const.CONF_DEVICE_OWNERS, ()):
+            rows.setdefault(row.get(const.ATTR_DEVICE) or row[const.ATTR_PERSON], row)
+    return [*rows.values()]
 
 
 @callback
-def async_copy_device_owners(hass: HomeAssistant, account: ConfigEntry[Any]) -> None:
-    """Copy the list of device owners to an account, so that the other accounts can be removed."""
-    if owners := async_get_device_owners(hass):
-        hass.config_entries.async_update_entry(account, options=replace_device_owners(account.options, owners))
+def async_get_device_owners(hass: HomeAssistant) -> dict[str, str]:
+    """Return the owners of devices as a mapping of device id to user id."""
+    owners = {row.get(const.ATTR_DEVICE): row.get(const.ATTR_PERSON) for row in async_get_speaker_rows(hass)}
+    return {device: person for device, person in owners.items() if device and person}
 
 
-def replace_device_owners(options: Mapping[str, Any], owners: Mapping[str, str]) -> dict[str, Any]:
-    """Return a copy of an account's options with this list of device owners."""
-    listed = [{ATTR_DEVICE: device, ATTR_PERSON: person} for device, person in owners.items()]
-    others = {name: value for name, value in options.items() if name != CONF_DEVICE_OWNERS}
-    return {**others, CONF_DEVICE_OWNERS: listed} if listed else others
+@callback
+def async_copy_speaker_rows(hass: HomeAssistant, account: ConfigEntry[Any]) -> None:
+    """Copy the table of satellites and people to an account, so that the other accounts can be removed."""
+    if rows := async_get_speaker_rows(hass):
+        hass.config_entries.async_update_entry(account, options=replace_speaker_rows(account.options, rows))
+
+
+def replace_speaker_rows(options: Mapping[str, Any], rows: Sequence[SpeakerRow]) -> dict[str, Any]:
+    """Return a copy of an account's options with this table of satellites and people."""
+    others = {name: value for name, value in options.items() if name != const.CONF_DEVICE_OWNERS}
+    return {**others, const.CONF_DEVICE_OWNERS: [*rows]} if rows else others

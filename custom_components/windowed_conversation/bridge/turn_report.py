@@ -18,7 +18,7 @@ from ..turn.state import Turn
 from ..window import WindowStats
 
 # The fields that the trace and the event of a turn have in common with its record.
-_SHARED_FIELDS = {"route", "requests", "failed_tool_calls", "usage", "time_to_first_token", "duration"}
+_SHARED_FIELDS = ("route", "known_by", "requests", "failed_tool_calls", "usage", "time_to_first_token", "duration")
 # The usage of a turn without requests.
 NO_USAGE = asdict(Usage())
 

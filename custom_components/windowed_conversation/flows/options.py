@@ -1,6 +1,6 @@
 """Options flow of an account: the window's settings for all of its agents, applied to open conversations at once."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
 from homeassistant.config_entries import ConfigFlowResult, OptionsFlow
@@ -30,7 +30,7 @@ from ..agents.config import (
     DEFAULT_POLICY,
 )
 from ..bridge.fillers import FillerMode
-from ..bridge.persons import async_get_device_owners, replace_device_owners
+from ..bridge.persons import SpeakerRow, async_get_speaker_rows, replace_speaker_rows
 from ..window import ToolResultMode
 from .fields import (
     FormFields,
@@ -102,10 +102,21 @@ def _build_owners_selector(names: Mapping[str, str]) -> ObjectSelector:
     )
 
 
-def _find_owners_error(devices: list[dict[str, str]]) -> str | None:
-    if not all(device.get(const.ATTR_PERSON) for device in devices):
-        return "device_without_person"
-    return "device_owned_twice" if len({device[const.ATTR_DEVICE] for device in devices}) < len(devices) else None
+def _is_complete(row: SpeakerRow) -> bool:
+    """Return whether a row names a speaker or a permission for a satellite, or a permission for a person."""
+    known_by = (const.ATTR_PERSON, const.ATTR_ENTITY, const.ATTR_ENGINE)
+    if row.get(const.ATTR_DEVICE):
+        return any(row.get(name) for name in (*known_by, const.ATTR_PERMISSION))
+    return bool(row.get(const.ATTR_PERSON) and row.get(const.ATTR_PERMISSION))
+
+
+def _find_rows_error(rows: Sequence[SpeakerRow]) -> str | None:
+    if not all(map(_is_complete, rows)):
+        return "row_incomplete"
+    subjects = [row.get(const.ATTR_DEVICE) or row[const.ATTR_PERSON] for row in rows]
+    # an entity that named the speaker at two satellites would lie at one of them
+    entities = [row[const.ATTR_ENTITY] for row in rows if row.get(const.ATTR_ENTITY)]
+    return "row_repeated" if any(len({*each}) < len(each) for each in (subjects, entities)) else None
 
 
 class WindowOptionsFlow(OptionsFlow):
@@ -113,20 +124,25 @@ class WindowOptionsFlow(OptionsFlow):
 
     async def async_step_init(self, user_input: dict[str, Any] | None = None) -> ConfigFlowResult:
         """Ask for the settings. The account's update listener applies them."""
-        people = await _async_list_user_names(self.hass)
+        users = await self.hass.auth.async_get_users()
+        people = {user.id: user.name or user.id for user in users if not user.system_generated}
         sections = build_option_sections(people)
         errors: dict[str, str] = {}
         if user_input is not None:
             options = flatten_sections(user_input, sections)
-            error = _find_owners_error(options.get(const.CONF_DEVICE_OWNERS, []))
+            error = _find_rows_error(options.get(const.CONF_DEVICE_OWNERS, []))
             if error is None:
                 return self._save_options(options)
             errors = {_MEMORY_SECTION: error}
-        # the field would refuse an owner who no longer exists
-        owners = {device: person for device, person in async_get_device_owners(self.hass).items() if person in people}
+        # the field would refuse a person who no longer exists
+        stored = [
+            {name: value for name, value in row.items() if name != const.ATTR_PERSON or value in people}
+            for row in async_get_speaker_rows(self.hass)
+        ]
+        rows = [row for row in stored if _is_complete(row)]
         fields = {field: selector for section in sections.values() for field, selector in section.items()}
         defaults = {str(marker): marker.default() for marker in fields if marker.default is not probatio.UNDEFINED}
-        suggested = {**defaults, **replace_device_owners(self.config_entry.options, owners)}
+        suggested = {**defaults, **replace_speaker_rows(self.config_entry.options, rows)}
         schema = probatio.Schema(
             {probatio.Required(name): FormSection(fields, collapsed=False) for name, fields in sections.items()}
         )
@@ -140,12 +156,11 @@ class WindowOptionsFlow(OptionsFlow):
         )
 
     def _save_options(self, options: dict[str, Any]) -> ConfigFlowResult:
-        """Store the settings in this account, and the device owners in all accounts."""
-        devices = options.pop(const.CONF_DEVICE_OWNERS, [])
-        owners = {device[const.ATTR_DEVICE]: device[const.ATTR_PERSON] for device in devices}
+        """Store the settings in this account, and the table of satellites and people in all accounts."""
+        rows = options.pop(const.CONF_DEVICE_OWNERS, [])
         for entry in self.hass.config_entries.async_entries(const.DOMAIN):
             if entry is not self.config_entry:
-                self.hass.config_entries.async_update_entry(entry, options=replace_device_owners(entry.options, owners))
+                self.hass.config_entries.async_update_entry(entry, options=replace_speaker_rows(entry.options, rows))
         # the form submits integers as floats
         data = {key: int(value) if isinstance(value, float) else value for key, value in options.items()}
-        return self.async_create_entry(data=replace_device_owners(data, owners))
+        return self.async_create_entry(data=replace_speaker_rows(data, rows))

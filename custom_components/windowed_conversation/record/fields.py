@@ -73,6 +73,8 @@ class TurnRecord(TypedDict):
     conversation_id: str | None
     # The id of a user, or None for an unknown speaker.
     person: str | None
+    # What the person is known by, or None for an unknown speaker.
+    known_by: str | None
     device: str | None
     # The entity id of the automation or script that asked, or None.
     automation: str | None

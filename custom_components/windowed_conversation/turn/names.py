@@ -70,6 +70,11 @@ def fold_name(name: str) -> str:
     return " ".join(name[:_MAX_COMPARED_CHARS].casefold().split())
 
 
+def fold_look_alikes(name: str) -> str:
+    """Return a name without invisible characters, letter case, and forms of characters that only look different."""
+    return unicodedata.normalize("NFKC", clean_name(name)[:_MAX_COMPARED_CHARS]).casefold()
+
+
 def iter_folded_words(text: str) -> Iterator[str]:
     """Yield the words of a text, casefolded and without punctuation."""
     return (match[0].casefold() for match in _WORD_PATTERN.finditer(text))

@@ -26,13 +26,13 @@ from custom_components.windowed_conversation.memory.turn.remember_requests impor
     remember_statement,
     undo_correction,
 )
-from custom_components.windowed_conversation.memory.turn.speaker import Speaker
+from custom_components.windowed_conversation.memory.turn.speaker import Speaker, SpeakerSource
 from tests.memory.content import insert_summary
 
 SPEAKERS: dict[str, Callable[[str, str], Speaker]] = {
     "anna": partial(Speaker, person="anna-id", name="Anna", is_alone=True),
     "ben": partial(Speaker, person="ben-id", name="Ben", is_alone=True),
-    "anna's device": partial(Speaker, person="anna-id", name="Anna", is_alone=True, is_known_by_device=True),
+    "anna's device": partial(Speaker, person="anna-id", name="Anna", is_alone=True, source=SpeakerSource.SATELLITE),
     "someone": Speaker,
     "anna among others": partial(Speaker, person="anna-id", name="Anna"),
 }

@@ -5,6 +5,7 @@ Memory gets the speaker from the caller, never from a model's arguments.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from functools import cache
 from itertools import islice
 import json
@@ -54,6 +55,21 @@ def _load_words(base: str, name: str) -> frozenset[str]:
     return frozenset(load_language(base).get(name, "").split())
 
 
+class SpeakerSource(StrEnum):
+    """The source by which a speaker is known."""
+
+    LOGIN = "login"
+    PIPELINE = "pipeline"
+    SATELLITE = "satellite"
+    ENTITY = "entity"
+    PREFIX = "prefix"
+
+    @property
+    def is_voice(self) -> bool:
+        """Whether the voice was recognized."""
+        return self in (SpeakerSource.ENTITY, SpeakerSource.PREFIX)
+
+
 @dataclass(frozen=True, slots=True)
 class Speaker:
     """The speaker of an exchange, with their language and their sentence."""
@@ -74,14 +90,21 @@ class Speaker:
     conversation: str | None = None
 
     @property
+    def is_known_by_device(self) -> bool:
+        """Whether the speaker is known without a login, which gives no rights."""
+        return self.source not in (None, SpeakerSource.LOGIN)
+
+    @property
     def user_name(self) -> str | None:
         """The name of the signed-in user, for the instructions; None if the speaker is known only by the device."""
         return None if self.is_known_by_device else self.name
 
     @property
     def name_for_stamp(self) -> str | None:
-        """The name for the stamp, with a note if the speaker is known only by the device."""
-        return f"{self.name}, by this device" if self.is_known_by_device and self.name else self.name
+        """The name for the stamp, with a note if the speaker is known by the device or the voice."""
+        if self.source in (None, SpeakerSource.LOGIN) or not self.name:
+            return self.name
+        return f"{self.name}, {'by voice' if self.source.is_voice else 'by this device'}"
 
     def for_window(self, key: WindowKey) -> Self:
         """Return the speaker as memory treats them in a window: in another person's window they are unknown.
