@@ -19,7 +19,7 @@ from custom_components.windowed_conversation.const import (
     CONF_STATES,
 )
 from custom_components.windowed_conversation.home.bridge import overview
-from custom_components.windowed_conversation.home.bridge.overview import async_acquire_overview, async_shorten_prompt
+from custom_components.windowed_conversation.home.bridge.overview import async_acquire_overview
 from custom_components.windowed_conversation.home.bridge.states import async_get_home_states
 from custom_components.windowed_conversation.home.core.home import STATES_HINT
 from demo.model_server import ModelServer, words
@@ -151,7 +151,7 @@ async def test_each_name_alias_area_and_domain_of_the_list_is_in_the_overview(ho
     random = Random(seed)
     create_entities(home, random, create_areas(home, random))
     api = await get_api(home)
-    shortened = async_shorten_prompt(home, api, None)
+    shortened = shorten(home, api)
 
     assert CORE_HEADING not in shortened
     assert sort_entities([join_names(each) for each in parse_overview(shortened)]) == sort_entities(
@@ -170,7 +170,7 @@ async def test_each_area_has_its_floor(home: HomeAssistant, seed: int) -> None:
         for area in areas
         if area.floor_id is not None and (floor := floors.async_get_floor(area.floor_id)) is not None
     }
-    found = parse_overview(async_shorten_prompt(home, await get_api(home), None))
+    found = parse_overview(shorten(home, await get_api(home)))
 
     assert {each.area: each.floor for each in found if each.floor} == {
         area: floor for area, floor in names.items() if area in {each.area for each in found}
@@ -186,7 +186,7 @@ async def test_areas_that_home_assistant_writes_alike_are_told_apart(home: HomeA
     ):
         entities.async_update_entity(f"input_boolean.{name}", area_id=area.id)
 
-    found = parse_overview(async_shorten_prompt(home, await get_api(home), None))
+    found = parse_overview(shorten(home, await get_api(home)))
 
     assert {(each.name, each.area, each.area_aliases) for each in found} == {
         ("kitchen light", "A, B", ()),
@@ -199,7 +199,7 @@ async def test_rest_of_the_prompt_stays_as_it_is(home: HomeAssistant) -> None:
     api = await get_api(home)
     before, _, after = api.api_prompt.partition(CORE_HEADING)
     *_, rest = after.partition("domain: input_boolean\n- names: kitchen light\n  domain: input_boolean\n")
-    shortened = async_shorten_prompt(home, api, None)
+    shortened = shorten(home, api)
 
     assert shortened == f"{before}{OUR_HEADING}\nno area: input_boolean: hall light, kitchen light\n{rest}"
 
@@ -209,7 +209,7 @@ async def test_list_that_is_not_whole_stays(home: HomeAssistant) -> None:
     api = await get_api(home)
     api.api_prompt = api.api_prompt.replace("kitchen light", "kitchen lamp")
 
-    assert async_shorten_prompt(home, api, None) == api.api_prompt
+    assert shorten(home, api) == api.api_prompt
 
 
 @pytest.mark.usefixtures("_shared")
@@ -220,20 +220,7 @@ async def test_list_stays_if_home_assistant_makes_it_in_another_way(
     api = await get_api(home)
     monkeypatch.setattr(home_llm, "async_get_exposed_entities", changed)
 
-    assert async_shorten_prompt(home, api, None) == api.api_prompt
-
-
-@pytest.mark.usefixtures("_shared")
-async def test_list_that_stays_is_logged_once(
-    home: HomeAssistant, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    api = await get_api(home)
-    monkeypatch.delattr(home_llm, "async_get_exposed_entities")
-    for number in range(3):
-        api.api_prompt += str(number)
-        async_shorten_prompt(home, api, None)
-
-    assert [record.levelname for record in caplog.records if record.name == overview.__name__] == ["DEBUG"]
+    assert shorten(home, api) == api.api_prompt
 
 
 @pytest.mark.usefixtures("_shared")
@@ -242,13 +229,13 @@ async def test_prompt_without_entities_stays(home: HomeAssistant) -> None:
         async_expose_entity(home, "conversation", f"input_boolean.{name}", should_expose=False)
     api = await get_api(home)
 
-    assert async_shorten_prompt(home, api, None) == api.api_prompt
+    assert shorten(home, api) == api.api_prompt
 
 
 @pytest.mark.usefixtures("_shared")
 async def test_overview_is_made_once_between_changes(home: HomeAssistant, count_core_lists: Callable[[], int]) -> None:
     api = await get_api(home)
-    texts = {async_shorten_prompt(home, api, None) for _ in range(5)}
+    texts = {shorten(home, api) for _ in range(5)}
 
     assert (len(texts), count_core_lists()) == (1, 1)
 
@@ -257,10 +244,10 @@ async def test_overview_is_made_once_between_changes(home: HomeAssistant, count_
 async def test_state_changes_do_not_make_the_overview_again(
     home: HomeAssistant, count_core_lists: Callable[[], int]
 ) -> None:
-    async_shorten_prompt(home, await get_api(home), None)
+    shorten(home, await get_api(home))
     home.states.async_set("input_boolean.hall", "on", {"friendly_name": "hall light", "brightness": 3})
     await home.async_block_till_done()
-    async_shorten_prompt(home, await get_api(home), None)
+    shorten(home, await get_api(home))
 
     assert count_core_lists() == 1
 
@@ -323,21 +310,13 @@ async def test_change_of_the_registries_changes_the_overview(
     home.states.async_set("light.odd", "on", {"friendly_name": "Odd"})
     for entity_id in ("light.odd", "light.zoo", "light.aaa"):
         async_expose_entity(home, "conversation", entity_id, should_expose=True)
-    before = async_shorten_prompt(home, await get_api(home), None)
+    before = shorten(home, await get_api(home))
     change(home)
     await home.async_block_till_done()
-    after = [async_shorten_prompt(home, await get_api(home), None) for _ in range(2)]
+    after = [shorten(home, await get_api(home)) for _ in range(2)]
 
     assert (CORE_HEADING in after[0], "- names:" in after[0]) == (False, False)
     assert before != after[0] == after[1]
-
-
-async def test_overview_is_gone_with_the_last_account(home: HomeAssistant, set_up: SetUpFn) -> None:
-    entry = await set_up()
-    await home.config_entries.async_unload(entry.entry_id)
-    api = await get_api(home)
-
-    assert async_shorten_prompt(home, api, None) == api.api_prompt
 
 
 def get_system_prompts(model_server: ModelServer) -> list[str]:

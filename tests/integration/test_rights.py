@@ -9,6 +9,8 @@ from homeassistant.exceptions import ServiceValidationError, Unauthorized, Unkno
 import pytest
 from pytest_homeassistant_custom_component.common import MockConfigEntry
 
+from tests.window.turns import begin_turn
+
 from .actions import MEMORY_ACTIONS, TURN_ACTIONS, act
 from .conftest import AGENT, SayFn
 
@@ -116,7 +118,7 @@ async def test_script_that_an_unknown_speaker_has_started_sees_no_persons_conver
 ) -> None:
     await say("the word is quokka", "diary", context=await visitor(GROUP_ID_USER))
 
-    async with get_agent(counting).windows.begin_turn("a satellite's"):
+    async with begin_turn(get_agent(counting).windows, "a satellite's"):
         listed = await act(home, "list_conversations")
         with pytest.raises(ServiceValidationError, match="diary"):
             await act(home, "get_conversation", conversation_id="diary")

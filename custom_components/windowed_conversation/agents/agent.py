@@ -180,7 +180,9 @@ def async_find_fallback_agents(
             continue
         entity = er.async_get(hass).async_get(entity_id)
         if entity is None or entity.platform != DOMAIN:
-            if hass.states.get(entity_id) is not None:
+            # the tools of other agents cannot be limited
+            is_limited = bool(gate.reach.limits) and entity_id != HOME_ASSISTANT_AGENT
+            if hass.states.get(entity_id) is not None and not is_limited:
                 found.append(EntityAgent(hass, entity_id, gate))
             continue
         agent = async_find_agent(hass, entity.config_subentry_id or "")

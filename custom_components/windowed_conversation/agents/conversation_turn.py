@@ -18,11 +18,11 @@ from homeassistant.util import dt as dt_util
 
 from ..bridge.chat_log import ChatLogReply
 from ..bridge.errors import async_get_done_phrase, async_get_spoken_text
+from ..bridge.permissions import Reach
 from ..bridge.pictures import async_read_input_files, create_look_tools
 from ..bridge.tool_search import defer_tools
 from ..bridge.tools import SafeAPIInstance, async_get_tools
 from ..const import DOMAIN, RecordLevel
-from ..home.bridge.overview import async_shorten_prompt
 from ..home.bridge.states import async_get_home_states
 from ..home.bridge.tools import create_home_tools
 from ..home.core.home import MIN_STATES_TOKENS, STATES_HINT
@@ -327,14 +327,21 @@ async def _async_get_inputless_tools(agent: Agent, llm_context: llm.LLMContext) 
 
 
 async def _async_get_tools(
-    agent: Agent, llm_context: llm.LLMContext, memory_tools: tuple[llm.Tool, ...], pictures: dict[str, Attachment]
+    agent: Agent,
+    llm_context: llm.LLMContext,
+    memory_tools: tuple[llm.Tool, ...],
+    pictures: dict[str, Attachment],
+    reach: Reach | None = None,
 ) -> SafeAPIInstance | None:
     """Return the tools of a turn. `pictures` receives the pictures that the model looks at."""
-    knows_states = agent.config.sends_states
-    own = (*memory_tools, *create_home_tools(agent.counter.count)) if knows_states else memory_tools
-    if agent.config.cameras and agent.model is not None and agent.model.profile.images:
+    knows_states, own, sees = agent.config.sends_states, memory_tools, reach.sees if reach else None
+    if knows_states and not (reach and reach.is_talk_only):
+        own = (*memory_tools, *create_home_tools(agent.counter.count, sees))
+    if agent.config.cameras and agent.model is not None and agent.model.profile.images and sees is None:
         own += create_look_tools(agent.hass, pictures)
     api = await async_get_tools(agent.hass, agent.config.llm_apis, llm_context, own, knows_states=knows_states)
+    if api is not None and reach is not None:
+        api.tools = [tool for tool in api.tools if reach.has_tool(tool)]
     if api is not None and agent.model is not None and api.source_by_tool:
         defer_tools(api, agent.tool_schemas.convert_tools(api), agent.model.planned_budget.context_tokens)
     return api
@@ -353,12 +360,15 @@ def _build_system_prompt(turn: ConversationTurn, llm_context: llm.LLMContext, ap
     extra = turn.user_input.extra_system_prompt or turn.chat_log.extra_system_prompt
     turn.chat_log.extra_system_prompt = extra
     instructions = _render_instructions(turn.agent, turn.speaker, llm_context)
-    home = _format_home_prompt(turn.agent, api, instructions)
+    reach = turn.gate.reach
+    home = "" if reach.is_talk_only else _format_home_prompt(turn.agent, api, instructions, reach.sees)
     parts = [part.strip() for part in (instructions, home, extra or "")]
     return "\n".join(filter(None, parts))
 
 
-def _format_home_prompt(agent: Agent, api: llm.APIInstance | None, instructions: str) -> str:
+def _format_home_prompt(
+    agent: Agent, api: llm.APIInstance | None, instructions: str, sees: Callable[[str], bool] | None = None
+) -> str:
     """Return the prompt of the tools, with an overview of the home that suits the model, and the hint on its states.
 
     Everything is estimated without the learned factors, because with each of them the overview would change.
@@ -373,11 +383,12 @@ def _format_home_prompt(agent: Agent, api: llm.APIInstance | None, instructions:
         schema_tokens=count_tools_tokens(agent.tool_schemas.convert_tools(api)),
         live_tokens=calculate_live_limit(agent.config),
     )
-    prompt = async_shorten_prompt(agent.hass, api, calculate_overview_limit(budget, tokens)).strip()
+    home_states, prompt = async_get_home_states(agent.hass), api.api_prompt if sees is None else ""
+    if home_states is not None:
+        prompt = home_states.overview.shorten_prompt(api, calculate_overview_limit(budget, tokens), sees).strip()
     room = calculate_max_live_tokens(budget, tokens + estimate(prompt), 0)
-    home_states = async_get_home_states(agent.hass) if agent.config.sends_states else None
-    has_states = home_states is not None and room >= MIN_STATES_TOKENS and bool(home_states.get_home().entities)
-    return "\n".join(filter(None, (prompt, STATES_HINT if has_states else "")))
+    sends_states = home_states is not None and agent.config.sends_states and bool(home_states.get_home().entities)
+    return "\n".join(filter(None, (prompt, STATES_HINT if sends_states and room >= MIN_STATES_TOKENS else "")))
 
 
 def _render_instructions(agent: Agent, speaker: Speaker, llm_context: llm.LLMContext) -> str:

@@ -10,18 +10,20 @@ from dataclasses import dataclass, field, replace
 import re
 import time
 
-from homeassistant.auth.models import User
+from homeassistant.auth.permissions.const import POLICY_CONTROL
 from homeassistant.components.conversation import HOME_ASSISTANT_AGENT, ConversationInput
 from homeassistant.core import HomeAssistant
 from homeassistant.helpers import llm
 
 from ..bridge.errors import async_get_done_phrase, async_get_spoken_text
 from ..bridge.openings import Openings, async_find_loose_openings, async_find_tool_openings
+from ..bridge.permissions import Reach
 from ..bridge.spoken_code import MASK, find_digits, matches_code
 from ..bridge.tools import SafeAPIInstance
 from ..const import AskMode
 from ..memory.bridge.answers import parse_yes_no
 from ..memory.turn.evidence import may_hide
+from ..memory.turn.speaker import Permission, Speaker, SpeakerSource
 from .config import AgentConfig
 from .issues import Issue, async_update_issue
 
@@ -45,6 +47,7 @@ class WithheldAction:
     """An action that waits for a yes: the calls of a model or, without any, the sentence itself."""
 
     sentence: ConversationInput
+    limits: frozenset[Permission] = frozenset()
     openings: Openings = ()
     calls: list[tuple[SafeAPIInstance, llm.ToolInput]] = field(default_factory=list)
     # On the monotonic clock.
@@ -87,8 +90,10 @@ class Gate:
     config: AgentConfig
     state: GateState
     user_input: ConversationInput
-    # The user whom Home Assistant knows, if any.
-    user: User | None
+    # The limits of the speaker.
+    reach: Reach
+    # The id of the user who counts as known, if any.
+    known_user_id: str | None
     # The action that the speaker was asked about before, if any.
     earlier_action: WithheldAction | None
     # The digits of the spoken code, or an empty text.
@@ -119,12 +124,18 @@ class Gate:
         """Carry out the action that the speaker has agreed to, and return the answer."""
         if self.earlier_action is None:
             return await self._async_get_text("gate_too_late")
+        if not self.reach.limits <= self.earlier_action.limits:
+            return await self.async_refuse()
         if (objection := await self._async_find_objection(self.earlier_action)) is not None:
             return objection
-        if self.earlier_action.calls:
-            return await self._async_call(self.earlier_action)
-        # Home Assistant's own agent carries out the commands of timers
-        return await carry_out(replace(self.earlier_action.sentence, agent_id=HOME_ASSISTANT_AGENT))
+        if not (calls := self.earlier_action.calls):
+            # Home Assistant's own agent carries out the commands of timers
+            return await carry_out(replace(self.earlier_action.sentence, agent_id=HOME_ASSISTANT_AGENT))
+        self.called = [*dict.fromkeys([call.tool_name for _, call in calls])]
+        results = [await replace(api, withhold=None, on_run=None).async_call_tool(call) for api, call in calls]
+        if any(result.error for result in results):
+            return await async_get_spoken_text(self.hass, self.user_input.language, "exceptions", "unexpected.message")
+        return await async_get_done_phrase(self.hass, self.user_input.language)
 
     async def _async_find_objection(self, earlier: WithheldAction) -> str | None:
         """Return the answer to a reply that is neither the code nor, without a code, a yes."""
@@ -145,12 +156,6 @@ class Gate:
     def _is_paused(self) -> bool:
         return bool(self.config.opening_code) and time.monotonic() < self.state.paused_until
 
-    async def _async_call(self, earlier: WithheldAction) -> str:
-        results = [await replace(api, withhold=None, on_run=None).async_call_tool(call) for api, call in earlier.calls]
-        if any(result.error for result in results):
-            return await async_get_spoken_text(self.hass, self.user_input.language, "exceptions", "unexpected.message")
-        return await async_get_done_phrase(self.hass, self.user_input.language)
-
     async def _async_count_wrong_code(self, earlier: WithheldAction) -> str:
         self.state.wrong_codes += 1
         if self.state.wrong_codes < _MAX_WRONG_CODES:
@@ -165,14 +170,19 @@ class Gate:
 
     async def async_withhold(self, openings: Openings, sentence: ConversationInput | None = None) -> str | None:
         """Return the question or the refusal to say instead of acting, or None if the speaker may do this."""
-        if not openings or self.is_off or (self.is_trusted and self.config.ask_before_opening is AskMode.UNKNOWN):
+        if not openings or self.is_off:
             return None
-        if self.user is None and _find_place(self.user_input) is None:
+        user = await self.hass.auth.async_get_user(self.known_user_id) if self.known_user_id else None
+        # a user who may control everything is asked only if everybody is
+        is_trusted = user is not None and user.permissions.access_all_entities(POLICY_CONTROL)
+        if is_trusted and self.config.ask_before_opening is AskMode.UNKNOWN:
+            return None
+        if user is None and _find_place(self.user_input) is None:
             return await self._async_get_text("gate_nobody")
         if self._is_paused:
             return await self._async_get_text("gate_paused")
         if self.action is None:
-            self.action = WithheldAction(sentence or self.user_input)
+            self.action = WithheldAction(sentence or self.user_input, self.reach.limits)
             others = [each for each in self.state.actions if not each.is_asked_of(self.user_input)]
             self.state.actions = [*others, self.action]
         self.action.openings = tuple(dict.fromkeys((*self.action.openings, *openings)))
@@ -184,11 +194,15 @@ class Gate:
         The agent knows from its conversation what "it" is.
         """
         sentence = replace(self.user_input, conversation_id=conversation_id)
+        if self.reach.limits and not await replace(self.reach, user_input=sentence).async_has_loose_intents():
+            return await self.async_refuse()
         openings = () if self.is_off else await async_find_loose_openings(self.hass, sentence)
         return await self.async_withhold(openings, sentence)
 
     async def async_withhold_call(self, api: SafeAPIInstance, call: llm.ToolInput) -> llm.ToolResult | None:
         """Return the result of a call that is not carried out yet, or None if it may be carried out."""
+        if not await self.reach.async_has_call(api, call):
+            return llm.ToolResult(data={"done": False, "say": await self.async_refuse(), "note": _TOOL_NOTE})
         openings = () if self.is_off else await async_find_tool_openings(api, call, self.user_input)
         if (text := await self.async_withhold(openings)) is None:
             return None
@@ -197,6 +211,11 @@ class Gate:
         ):
             self.action.calls.append((api, call))
         return llm.ToolResult(data={"done": False, "say": text, "note": _TOOL_NOTE})
+
+    async def async_refuse(self) -> str:
+        """Return the answer to an action outside the limits of the speaker."""
+        limit = next(each for each in reversed(Permission) if each in self.reach.limits)
+        return await self._async_get_text(f"refusal_{limit}")
 
     async def async_find_unasked_question(self, answer: str) -> str | None:
         """Return the question with which the answer of a model does not end, or None: a yes counts for that only.
@@ -230,18 +249,25 @@ class Gate:
 
 
 async def async_open_gate(
-    hass: HomeAssistant, agent_id: str, config: AgentConfig, state: GateState, user_input: ConversationInput
+    hass: HomeAssistant,
+    agent_id: str,
+    config: AgentConfig,
+    state: GateState,
+    user_input: ConversationInput,
+    *,
+    speaker: Speaker,
 ) -> Gate:
     """Return the gate for the turn of an input."""
-    earlier, digits = state.find(user_input), ""
+    known_user_id = speaker.person if speaker.source is SpeakerSource.LOGIN or speaker.is_trusted else None
+    # who is neither known, such as a user who was removed, nor at a satellite cannot be asked, and so cannot answer
+    can_answer = known_user_id is not None or _find_place(user_input) is not None
+    earlier, digits = state.find(user_input) if state.actions and can_answer else None, ""
     if earlier is not None and config.opening_code:
         text, language, is_expected = user_input.text, user_input.language, earlier.expects_reply
         digits = await hass.async_add_executor_job(find_digits, text, language, is_expected)
-    user = await hass.auth.async_get_user(user_input.context.user_id or "")
-    if user is not None and user.system_generated:
-        user = None
-    user_input = replace(user_input, text=MASK) if digits else user_input
-    return Gate(hass, agent_id, config, state, user_input, user, earlier, digits)
+        user_input = replace(user_input, text=MASK) if digits else user_input
+    reach = Reach(hass, user_input, speaker.limits)
+    return Gate(hass, agent_id, config, state, user_input, reach, known_user_id, earlier, digits)
 
 
 def _find_place(user_input: ConversationInput) -> str | None:

@@ -1,14 +1,15 @@
 """Additions to a turn's requests besides its window: the profile of facts, recalled lines, and states of the home."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 import logging
 import time
 from typing import Any
 
-from ..home.bridge.states import async_get_home_states
-from ..home.core.home import MAX_STATES_TOKENS, NO_STATES_TEXT, StatesText, build_states_text
+from ..home.bridge.states import HomeStates, async_get_home_states
+from ..home.core.home import MAX_STATES_TOKENS, NO_STATES_TEXT, Home, StatesText, build_states_text
 from ..memory.core import RecallHit
 from ..memory.turn.recall import (
     MAX_RECALLED_TOKENS,
@@ -67,7 +68,8 @@ class TurnContext:
 
     def __init__(self, agent: Agent, window: Window, speaker: Speaker, stamp: InputStamp, open_question: str) -> None:
         config = agent.config
-        self.profile: PromptFacts | None = None
+        # Says whether the speaker may see an entity, by its id; None if they may see all.
+        self.sees: Callable[[str], bool] | None = None
         self.sent = SentContext()
         # Whether the turn continued without its search of memory, because that took too long.
         self.is_search_late = False
@@ -76,7 +78,6 @@ class TurnContext:
         self._window = window
         self._speaker = speaker
         self._stamp = stamp
-        self._language = speaker.language
         self._memory_store = async_get_store(agent.hass) if config.memory else None
         self._home_states = async_get_home_states(agent.hass) if config.sends_states else None
         self._formatter = RecallText(speaker.name, stamp.now)
@@ -134,7 +135,7 @@ class TurnContext:
     async def _async_search(self, store: AgentStore) -> None:
         command_words, named = store.command_words, ""
         if self._home_states is not None:
-            home = self._home_states.get_home(self._language)
+            home = self._get_home(self._home_states)
             command_words |= home.get_name_words()
             keys = home.find_mentions(self._speaker.text).entities
             named = " ".join([name for key in keys for name in home.entities[key].names])
@@ -193,15 +194,19 @@ class TurnContext:
     def _mentions_home(self, sentence: str) -> bool:
         if self._home_states is None:
             return False
-        named = self._home_states.get_home(self._language).find_mentions(sentence)
+        named = self._get_home(self._home_states).find_mentions(sentence)
         return bool(named.entities or named.kinds)
+
+    def _get_home(self, states: HomeStates) -> Home:
+        home, sees = states.get_home(self._speaker.language), self.sees
+        return home if sees is None else replace(home, entities={k: v for k, v in home.entities.items() if sees(k)})
 
     def _get_states_text(self, limit: int) -> StatesText:
         """Return the states of the home, the same for all requests of the turn unless one has less room for them."""
         if self._home_states is None:
             return NO_STATES_TEXT
         if self._states_text is None or self._states_text.tokens > limit:
-            home = self._home_states.get_home(self._language)
+            home = self._get_home(self._home_states)
             self._states_text = self.notes.listed_states = build_states_text(
                 home.entities,
                 home.find_mentions(self._speaker.text),

@@ -21,7 +21,7 @@ from homeassistant.helpers.debounce import Debouncer
 from homeassistant.helpers.intent import INTENT_NEVERMIND, IntentResponse, IntentResponseErrorCode, IntentResponseType
 
 from ..bridge.chat_log import async_ask_agent, convert_contents
-from ..bridge.openings import async_find_openings, may_open
+from ..bridge.openings import async_find_openings, may_open, read_intent
 from ..bridge.persons import async_build_place_replacer
 from ..const import DOMAIN
 from ..memory.bridge.answers import MemoryAnswer, MemoryAnswerer
@@ -167,8 +167,10 @@ class LocalAnswerer:
         return self._build_response(speech)
 
     async def _try_sentence_triggers(self) -> IntentResponse | None:
-        """Return the answer of a sentence trigger. It needs no check, because a user wrote the trigger's sentence."""
-        speech = await conversation.async_handle_sentence_triggers(self._hass, self._user_input, self._chat_log)
+        """Return the answer of a sentence trigger, which needs no check of its match: a user wrote the sentence."""
+        if self.gate.reach.limits and not await self.gate.reach.async_has_no_trigger():
+            return self._build_response(await self.gate.async_refuse())
+        speech = await conversation.async_handle_sentence_triggers(self.hass, self.user_input, self.chat_log)
         return None if speech is None else self._build_response(speech)
 
     async def _ask_memory(self) -> IntentResponse | None:
@@ -201,27 +203,31 @@ class LocalAnswerer:
 
     async def _try_intents(self, situation: Situation) -> IntentResponse | RouteReason:
         """Return the answer to a strict match that passes the checks, or the reason to ask the model."""
-        checker = MatchChecker(self._hass, self._user_input, situation, self._model_has_tools)
+        checker = MatchChecker(self.hass, self.user_input, situation, self.model_has_tools)
         doubtful: list[RecognizeResult] = []
+        gate = self.gate
 
         def reject_doubtful(result: RecognizeResult) -> bool:
-            if checker.needs_full_check(result) or (not self._gate.is_off and may_open(self._hass, result)):
+            may_be_withheld = gate.reach.limits or (not gate.is_off and may_open(self.hass, result))
+            if may_be_withheld or checker.needs_full_check(result):
                 doubtful.append(result)
             return bool(doubtful)
 
-        user_input, handle = self._user_input, conversation.async_handle_intents
-        response = await handle(self._hass, user_input, self._chat_log, intent_filter=reject_doubtful)
+        user_input, handle = self.user_input, conversation.async_handle_intents
+        response = await handle(self.hass, user_input, self.chat_log, intent_filter=reject_doubtful)
         for result in doubtful:
             if (reason := await checker.find_rejection_reason(result)) is not None:
                 return reason
-            openings = await async_find_openings(self._hass, result, user_input)
-            if (text := await self._gate.async_withhold(openings)) is not None:
+            openings = await async_find_openings(self.hass, *read_intent(result), user_input)
+            is_inside = await gate.reach.async_has_intent(*read_intent(result))
+            text = await gate.async_withhold(openings) if is_inside else await gate.async_refuse()
+            if text is not None:
                 return self._build_question(text)
             if openings:
                 # nobody can be asked when a timer ends, so Home Assistant's own agent gets its command
                 user_input = replace(user_input, agent_id=conversation.HOME_ASSISTANT_AGENT)
-            put_states = await async_build_place_replacer(self._hass, self._user_input.language, result)
-            response = await handle(self._hass, user_input, self._chat_log, intent_filter=put_states)
+            put_states = await async_build_place_replacer(self.hass, self.user_input.language, result)
+            response = await handle(self.hass, user_input, self.chat_log, intent_filter=put_states)
         if response is None:
             return RouteReason.ANSWERS_QUESTION if situation.answers_question else RouteReason.NO_LOCAL_MATCH
         self._add_to_chat_log(response)

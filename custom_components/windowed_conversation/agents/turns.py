@@ -30,7 +30,7 @@ from ..bridge.errors import (
     get_error_key,
     log_fault,
 )
-from ..bridge.persons import async_find_speaker, async_get_device_owners
+from ..bridge.persons import async_find_speaker, async_get_speaker_rows
 from ..bridge.turn_report import async_trace_turn, name_asked_agents
 from ..memory.bridge.sentences import are_sentences_loaded, async_load_sentences
 from ..turn.errors import IdTooLong
@@ -39,6 +39,7 @@ from ..turn.routing import (
     RouteDecision,
     RouteReason,
     RoutingMode,
+    Scope,
     build_window_key,
     check_id,
     decide_first_route,
@@ -81,22 +82,26 @@ async def _async_answer_in_order(
 ) -> ConversationResult:
     """Answer an input in its place among the turns of its window. Raises `IdTooLong`."""
     received_at = asyncio.get_running_loop().time()
-    gate = await async_open_gate(agent.hass, agent.id, agent.config, agent.state.gate, user_input)
-    user_input = gate.user_input
-    if session.conversation_id in agent.state.promises.conversations.values():
-        result = await async_end_hand_overs(agent, entity_id, user_input, session)
-        if result is not None:
-            return result
-    speaker = await async_find_speaker(agent.hass, user_input, async_get_device_owners(agent.hass))
+    speaker = await async_find_speaker(agent.hass, user_input, async_get_speaker_rows(agent.hass))
+    if speaker.text != user_input.text:
+        user_input = replace(user_input, text=speaker.text)
+    gate = await async_open_gate(agent.hass, agent.id, agent.config, agent.state.gate, user_input, speaker=speaker)
+    if gate.digits:
+        user_input, speaker = gate.user_input, replace(speaker, text=gate.user_input.text)
+    is_promised = session.conversation_id in agent.state.promises.conversations.values()
+    if is_promised and (result := await async_end_hand_overs(agent, entity_id, user_input, session)) is not None:
+        return result
+    # a conversation that everybody shares has what only others may see
+    is_apart = bool(speaker.limits) and agent.config.scope is Scope.AGENT
     key = build_window_key(
-        agent.config.scope,
+        Scope.CONVERSATION if is_apart else agent.config.scope,
         session.conversation_id,
         device=speaker.device,
         user=user_input.context.user_id,
         owner=speaker.person if speaker.is_known_by_device else None,
     )
     turn = ConversationTurn(agent, entity_id, str(key), user_input, speaker.for_window(key), gate)
-    turn.wait_ends_at = received_at + agent.config.limits.turn_timeout
+    turn.wait_ends_at = received_at + agent.config.turn_timeout
     if (pipeline_log := find_pipeline_log(session)) is not None:
         replace_input_text(pipeline_log, user_input.text)
         pipeline_turn = PipelineTurn(turn, pipeline_log, received_at)

@@ -19,7 +19,7 @@ from homeassistant.helpers.translation import async_get_translations
 from homeassistant.util import dt as dt_util
 
 from .. import const
-from ..memory.turn.speaker import Speaker
+from ..memory.turn.speaker import Permission, Speaker, SpeakerSource
 from ..turn.names import clean_name, fold_look_alikes, iter_folded_words, remove_control_chars
 from .errors import find_nearest_language
 
@@ -54,19 +54,46 @@ async def async_find_person(hass: HomeAssistant, user_id: str | None) -> Person 
     return Person(user.id, clean_name(user.name or "") or None)
 
 
-async def async_find_speaker(hass: HomeAssistant, user_input: ConversationInput, owners: Mapping[str, str]) -> Speaker:
-    """Return the speaker of an input, not yet with a window. `owners` maps device ids to their owners' user ids."""
-    person = await async_find_person(hass, user_input.context.user_id)
-    owner = None if person else await async_find_person(hass, owners.get(_find_device_id(hass, user_input) or ""))
-    person = person or owner
+async def async_find_speaker(hass: HomeAssistant, user_input: ConversationInput, rows: Sequence[SpeakerRow]) -> Speaker:
+    """Return the speaker of an input, without a window yet. The prefix of the row's engine is cut from the text."""
+    satellite = er.async_get(hass).async_get(user_input.satellite_id) if user_input.satellite_id else None
+    device_id = user_input.device_id or (satellite.device_id if satellite else None)
+    own_rows = [row for row in rows if device_id and row.get(const.ATTR_DEVICE) == device_id]
+    row: SpeakerRow = own_rows[0] if own_rows else {}
+    text, prefix = remove_control_chars(user_input.text), ""
+    pipeline = find_pipeline(hass, user_input.satellite_id) if user_input.satellite_id else None
+    engine = row.get(const.ATTR_ENGINE)
+    if engine and pipeline is not None and pipeline.stt_engine == engine and (found := _PREFIX_PATTERN.match(text)):
+        text, prefix = text[found.end() :], found[1]
+    # Home Assistant may give pipelines a user of their own, who is then the user of the context, too
+    acting, user_id = getattr(pipeline, "user_id", None), user_input.context.user_id
+    ids = [
+        (SpeakerSource.LOGIN, None if user_id == acting else user_id),
+        (SpeakerSource.PIPELINE, acting),
+        (SpeakerSource.SATELLITE, row.get(const.ATTR_PERSON)),
+    ]
+    if const.ATTR_ENTITY in row:
+        name = await _async_read_name(hass, row[const.ATTR_ENTITY], row.get(const.ATTR_SECONDS, _DEFAULT_SECONDS))
+        ids.append((SpeakerSource.ENTITY, await _async_find_named(hass, name)))
+    if prefix:
+        ids.append((SpeakerSource.PREFIX, await _async_find_named(hass, prefix)))
+    source, person = None, None
+    for each, user_id in ids:
+        if user_id and (person := await async_find_person(hass, user_id)) is not None:
+            source = each
+            break
+    is_trusted = source not in (None, SpeakerSource.LOGIN) and row.get(const.ATTR_TRUSTED, False)
     return Speaker(
-        text=remove_control_chars(user_input.text),
+        text=text,
         language=user_input.language,
         person=person and person.id,
         name=person and person.name,
         device=user_input.satellite_id or user_input.device_id,
-        is_known_by_device=owner is not None,
-        owns_device=person is not None and person.id in owners.values(),
+        source=source,
+        is_trusted=is_trusted,
+        limits=_find_limits(rows, person, {} if is_trusted or source is SpeakerSource.LOGIN else row),
+        owns_device=person is not None
+        and person.id in [each.get(const.ATTR_PERSON) for each in rows if each.get(const.ATTR_DEVICE)],
     )
 
 
@@ -79,6 +106,15 @@ def find_pipeline(hass: HomeAssistant, satellite_id: str | None) -> Pipeline | N
     state = hass.states.get(satellite.pipeline_entity_id) if satellite.pipeline_entity_id else None
     named = [each for each in async_get_pipelines(hass) if state is not None and each.name == state.state]
     return named[0] if named and state and state.state != OPTION_PREFERRED else async_get_pipeline(hass)
+
+
+def _find_limits(rows: Sequence[SpeakerRow], person: Person | None, row: SpeakerRow) -> frozenset[Permission]:
+    """Return the limits of a person, wherever they speak, and of the row of the satellite."""
+    if not rows:
+        return frozenset()
+    own = [each for each in rows if person and not each.get(const.ATTR_DEVICE) and each[const.ATTR_PERSON] == person.id]
+    permissions = [each[const.ATTR_PERMISSION] for each in (*own, row) if each.get(const.ATTR_PERMISSION)]
+    return frozenset(map(Permission, permissions)) - {Permission.EVERYTHING}
 
 
 async def _async_read_name(hass: HomeAssistant, entity_id: str, seconds: float) -> str:
@@ -118,14 +154,6 @@ async def _async_find_named(hass: HomeAssistant, name: str) -> str | None:
             # a person without a login makes the name ambiguous, too
             owners.add(state.attributes.get("user_id") or state.entity_id)
     return owners.pop() if len(owners) == 1 else None
-
-
-def _find_device_id(hass: HomeAssistant, user_input: ConversationInput) -> str | None:
-    """Return the device id of an input, or that of its satellite."""
-    if user_input.device_id or not user_input.satellite_id:
-        return user_input.device_id
-    satellite = er.async_get(hass).async_get(user_input.satellite_id)
-    return satellite.device_id if satellite else None
 
 
 if TYPE_CHECKING:

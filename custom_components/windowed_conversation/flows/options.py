@@ -5,15 +5,21 @@ from typing import Any, get_args
 
 from homeassistant.config_entries import ConfigFlowResult, OptionsFlow
 from homeassistant.const import PERCENTAGE, Platform, UnitOfTime
-from homeassistant.core import HomeAssistant
 from homeassistant.helpers.selector import (
+    BooleanSelector,
     DeviceSelector,
     DeviceSelectorConfig,
     EntityFilterSelectorConfig,
+    EntitySelector,
+    EntitySelectorConfig,
+    NumberSelector,
+    NumberSelectorConfig,
+    NumberSelectorMode,
     ObjectSelector,
     ObjectSelectorConfig,
     ObjectSelectorField,
     SelectOptionDict,
+    Selector,
     SelectSelector,
     SelectSelectorConfig,
     SelectSelectorMode,
@@ -31,6 +37,7 @@ from ..agents.config import (
 )
 from ..bridge.fillers import FillerMode
 from ..bridge.persons import SpeakerRow, async_get_speaker_rows, replace_speaker_rows
+from ..memory.turn.speaker import Permission
 from ..window import ToolResultMode
 from .fields import (
     FormFields,
@@ -69,31 +76,32 @@ def build_option_sections(people: Mapping[str, str]) -> dict[str, FormFields]:
         },
         _MEMORY_SECTION: {
             **number_field(const.CONF_MEMORY_DAYS, 1, 3650, UnitOfTime.DAYS, default=DEFAULT_MEMORY_DAYS),
-            probatio.Optional(const.CONF_DEVICE_OWNERS): _build_owners_selector(people),
+            probatio.Optional(const.CONF_DEVICE_OWNERS): _build_rows_selector(people),
         },
     }
 
 
-async def _async_list_user_names(hass: HomeAssistant) -> dict[str, str]:
-    """Return the names of users who are people, by user id."""
-    users = await hass.auth.async_get_users()
-    return {user.id: user.name or user.id for user in users if not user.system_generated}
-
-
-def _build_owners_selector(names: Mapping[str, str]) -> ObjectSelector:
-    people = SelectSelectorConfig(
-        options=[SelectOptionDict(value=person, label=name) for person, name in names.items()],
-        mode=SelectSelectorMode.DROPDOWN,
-    )
+def _build_rows_selector(names: Mapping[str, str]) -> ObjectSelector:
+    """Return the table of satellites and people. No field is required, because a form would preselect a value."""
+    people = [SelectOptionDict(value=person, label=name) for person, name in names.items()]
     satellites = DeviceSelectorConfig(entity=[EntityFilterSelectorConfig(domain=Platform.ASSIST_SATELLITE)])
-    fields = {
-        const.ATTR_DEVICE: ObjectSelectorField(selector=DeviceSelector(satellites), required=True),
-        # a required field would preselect the first person
-        const.ATTR_PERSON: ObjectSelectorField(selector=SelectSelector(people), required=False),
+    seconds = NumberSelectorConfig(min=1, max=300, unit_of_measurement="s", mode=NumberSelectorMode.BOX)
+    selectors: dict[str, Selector[Any]] = {
+        const.ATTR_DEVICE: DeviceSelector(satellites),
+        const.ATTR_PERSON: SelectSelector(SelectSelectorConfig(options=people, mode=SelectSelectorMode.DROPDOWN)),
+        const.ATTR_ENTITY: EntitySelector(),
+        const.ATTR_SECONDS: NumberSelector(seconds),
+        const.ATTR_ENGINE: EntitySelector(EntitySelectorConfig(domain=Platform.STT)),
+        const.ATTR_TRUSTED: BooleanSelector(),
+        const.ATTR_PERMISSION: SelectSelector(
+            SelectSelectorConfig(options=[*Permission], translation_key=const.ATTR_PERMISSION)
+        ),
     }
     return ObjectSelector(
         ObjectSelectorConfig(
-            fields=fields,
+            fields={
+                name: ObjectSelectorField(selector=selector, required=False) for name, selector in selectors.items()
+            },
             multiple=True,
             label_field=const.ATTR_DEVICE,
             description_field=const.ATTR_PERSON,

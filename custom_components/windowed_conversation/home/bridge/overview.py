@@ -3,23 +3,14 @@
 The list is replaced only if the prompt contains all of it: a copy is made with Home Assistant's own functions.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import lru_cache
-import logging
-from typing import Any
 
 from homeassistant.components import conversation
 from homeassistant.components.homeassistant import llm as home_llm
-from homeassistant.components.homeassistant.exposed_entities import async_listen_entity_updates
-from homeassistant.core import CALLBACK_TYPE, Event, HomeAssistant, callback
-from homeassistant.helpers import (
-    area_registry as ar,
-    device_registry as dr,
-    entity_registry as er,
-    floor_registry as fr,
-    llm,
-)
+from homeassistant.core import CALLBACK_TYPE, HomeAssistant, callback
+from homeassistant.helpers import area_registry as ar, entity_registry as er, floor_registry as fr, llm
 from homeassistant.util import yaml as yaml_util
 from homeassistant.util.hass_dict import HassKey
 
@@ -27,15 +18,7 @@ from ...const import DOMAIN
 from ...window import EstimatedCounter
 from ..core.overview import Overview, Place
 
-_LOGGER = logging.getLogger(__name__)
-
-_REGISTRY_EVENTS = (
-    ar.EVENT_AREA_REGISTRY_UPDATED,
-    dr.EVENT_DEVICE_REGISTRY_UPDATED,
-    er.EVENT_ENTITY_REGISTRY_UPDATED,
-    fr.EVENT_FLOOR_REGISTRY_UPDATED,
-)
-# The line before Home Assistant's list. If it has another one, that line stays.
+# The line before Home Assistant's list. A line with another text is not removed.
 _CORE_HEADING = "Static Context: An overview of the areas and the devices in this smart home:\n"
 # The beginnings of the lines in Home Assistant's list.
 _CORE_LINE_STARTS = ("- ", "  ")
@@ -58,59 +41,47 @@ class HomeOverview:
 
     def __init__(self, hass: HomeAssistant) -> None:
         self._hass = hass
-        # Home Assistant's list, empty before it is made, without entities, or if it cannot be made.
+        self._entities: _ExposedEntities = {}
+        # Home Assistant's list. Empty until it is made, if it cannot be made, and without exposed entities.
         self._core_list = ""
         self._overview = Overview()
         self._texts: dict[tuple[int | None, str], str] = {}
-        self._is_outdated = True
+        self.is_outdated = True
         # The last prompt that does not contain the list.
         self._unmatched_prompt = ""
-        self._has_logged_failure = False
         # A text that is too long or short by some tokens is better than one that changes with every learned factor.
         self._count_tokens = EstimatedCounter().count
-        self._unsubscribe_callbacks: tuple[CALLBACK_TYPE, ...] = ()
-        self.user_count = 0
 
     @callback
-    def async_start(self) -> None:
-        """Start to listen for changes of the registries and of exposed entities."""
-        listen = self._hass.bus.async_listen
-        self._unsubscribe_callbacks = (
-            *[listen(event, self._mark_outdated) for event in _REGISTRY_EVENTS],
-            async_listen_entity_updates(self._hass, conversation.DOMAIN, self._mark_outdated),
-        )
+    def shorten_prompt(self, api: llm.APIInstance, limit: int | None, sees: Callable[[str], bool] | None = None) -> str:
+        """Return the prompt of an API's tools with the overview instead of Home Assistant's list.
 
-    @callback
-    def async_stop(self) -> None:
-        """Stop listening."""
-        for unsubscribe in self._unsubscribe_callbacks:
-            unsubscribe()
-
-    @callback
-    def _mark_outdated(self, _event: Event[Any] | None = None) -> None:
-        self._is_outdated = True
-
-    @callback
-    def shorten_prompt(self, prompt: str, limit: int | None, tool: str) -> str:
-        """Return the prompt with the overview instead of Home Assistant's list, or unchanged without that list.
-
-        See `Overview.build_text` for `limit` and `tool`.
+        `limit` is in tokens; None means no limit. A prompt without the list is returned unchanged. With `sees`, which
+        takes an entity id, the overview has only the entities that it accepts, and a prompt without the list becomes
+        empty, because it may show others.
         """
-        if not self._is_outdated and prompt == self._unmatched_prompt:
-            return prompt
+        prompt = api.api_prompt
+        if not self.is_outdated and prompt == self._unmatched_prompt:
+            return prompt if sees is None else ""
         start = self._find_core_list(prompt)
-        # no registry tells that a state has appeared or has another name, but then the list differs
-        if self._is_outdated or start < 0:
+        # no registry event announces a new or a renamed state, but the list then differs
+        if self.is_outdated or start < 0:
             self._make()
             start = self._find_core_list(prompt)
         if start < 0:
-            self._log_failure()
             self._unmatched_prompt = prompt
-            return prompt
+            return prompt if sees is None else ""
         end = start + len(self._core_list)
         if prompt.endswith(_CORE_HEADING, 0, start):
             start -= len(_CORE_HEADING)
-        return f"{prompt[:start]}{self._get_text(limit, tool)}\n{prompt[end:]}"
+        name_by_end = {tool.name.rpartition("__")[2]: tool.name for tool in api.tools}
+        tool = next((name_by_end[each] for each in _LOOKUP_TOOL_NAMES if each in name_by_end), "")
+        if sees is None:
+            text = self._get_text(limit, tool)
+        else:
+            seen = {entity_id: each for entity_id, each in self._entities.items() if sees(entity_id)}
+            text = build_overview(self._hass, seen).build_text(limit, tool, self._count_tokens)
+        return f"{prompt[:start]}{text}\n{prompt[end:]}"
 
     def _find_core_list(self, prompt: str) -> int:
         """Return the index of Home Assistant's list in a prompt, or -1 if it has none or a longer one."""
@@ -122,12 +93,12 @@ class HomeOverview:
         return -1 if is_longer else start
 
     def _make(self) -> None:
-        """Make Home Assistant's list and the overview. A version of Home Assistant may have other functions."""
-        self._is_outdated, self._core_list, self._unmatched_prompt = False, "", ""
+        """Make Home Assistant's list and the overview. The list stays empty if Home Assistant works differently."""
+        self.is_outdated, self._core_list, self._unmatched_prompt = False, "", ""
         self._texts.clear()
         with suppress(Exception):
             entities = home_llm.async_get_exposed_entities(self._hass, conversation.DOMAIN, include_state=False)
-            self._overview = build_overview(self._hass, entities)
+            self._entities, self._overview = entities, build_overview(self._hass, entities)
             self._core_list = dump_core_list(entities)
 
     def _get_text(self, limit: int | None, tool: str) -> str:
@@ -136,11 +107,6 @@ class HomeOverview:
                 self._texts.clear()
             self._texts[limit, tool] = self._overview.build_text(limit, tool, self._count_tokens)
         return self._texts[limit, tool]
-
-    def _log_failure(self) -> None:
-        if not self._has_logged_failure:
-            self._has_logged_failure = True
-            _LOGGER.debug("Home Assistant's list of the exposed entities was not found and stays as it is")
 
 
 def dump_core_list(entities: _ExposedEntities) -> str:
@@ -167,21 +133,6 @@ def build_overview(hass: HomeAssistant, entities: _ExposedEntities) -> Overview:
         area_id = er.async_get_effective_area_id(hass, entry) if entry is not None and "areas" in entity else None
         overview.add_entity(place_by_area_id.get(area_id, _NOWHERE), entity["domain"], names)
     return overview
-
-
-@callback
-def async_shorten_prompt(hass: HomeAssistant, api: llm.APIInstance, limit: int | None) -> str:
-    """Return the prompt of an API's tools with the compact overview, within `limit` tokens (None for no limit)."""
-    overview = hass.data.get(_OVERVIEW_KEY)
-    if overview is None:
-        return api.api_prompt
-    return overview.shorten_prompt(api.api_prompt, limit, next(_iter_lookup_tools(api), ""))
-
-
-def _iter_lookup_tools(api: llm.APIInstance) -> Iterator[str]:
-    """Yield the names of the tools that find entities, the preferred one first."""
-    name_by_end = {tool.name.rpartition("__")[2]: tool.name for tool in api.tools}
-    yield from [name_by_end[end] for end in _LOOKUP_TOOL_NAMES if end in name_by_end]
 
 
 @callback

@@ -150,7 +150,7 @@ class HomeStates:
     @callback
     def _mark_all_outdated(self, _event: Event[Any] | None = None) -> None:
         """Mark all entities as outdated. They are read again once, by the next turn or a little later by a timer."""
-        self._is_outdated = True
+        self._is_outdated = self.overview.is_outdated = True
         if self._cancel_timer is None:
             self._cancel_timer = async_call_later(self._hass, _MAX_REFRESH_DELAY_SECONDS, self._refresh_entities)
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from operator import attrgetter
-from typing import Any, override
+from typing import override
 
 from homeassistant.core import HomeAssistant, State, split_entity_id
 from homeassistant.helpers import area_registry as ar, llm
@@ -15,8 +15,8 @@ import probatio
 from ...bridge.errors import refuse
 from ...const import DOMAIN
 from ...turn.names import area_name
-from ..core.home import SearchResult, build_entity_listing, search_entities
-from ..core.state_text import Change, EntityState, Period, SpanProblem, history_text, period_of, state_text
+from ..core.home import build_entity_listing, search_entities
+from ..core.state_text import Change, EntityState, Period, history_text, period_of, state_text
 from .states import HomeStates, async_get_home_states
 
 # The most tokens of states in one result, and the most areas, domains or names in one call.
@@ -32,10 +32,7 @@ _NOT_FOUND_TEXT = "No entity that is exposed to this assistant matches."
 _SEVERAL_FOUND_TEXT = "Several entities match. Give a whole name, and the area."
 _NO_HISTORY_TEXT = "This home keeps no history."
 _NOTHING_RECORDED_TEXT = "Nothing is recorded of this entity in that time."
-_BAD_TIME_TEXTS = {
-    SpanProblem.NO_TIME: "start and end are local times such as 2026-01-31T22:00.",
-    SpanProblem.BACKWARDS: "start has to be before end, and in the past.",
-}
+_BAD_TIME_TEXT = "start and end are local times such as 2026-01-31T22:00, start before end, and in the past."
 
 
 class _HomeTool(llm.Tool):
@@ -43,6 +40,15 @@ class _HomeTool(llm.Tool):
 
     integration = DOMAIN
     annotations = llm.ToolAnnotations(read_only=True, destructive=False, idempotent=True, open_world=False)
+
+    def __init__(self, count: Callable[[str], int], sees: Callable[[str], bool] | None = None) -> None:
+        self._count_tokens = count
+        self._sees = sees
+
+    def _get_entities(self, states: HomeStates) -> Mapping[str, EntityState]:
+        """Return the entities that the speaker may see."""
+        entities, sees = states.get_home().entities, self._sees
+        return entities if sees is None else {key: each for key, each in entities.items() if sees(key)}
 
 
 class GetStatesTool(_HomeTool):
@@ -59,18 +65,26 @@ class GetStatesTool(_HomeTool):
     async def async_call(
         self, hass: HomeAssistant, tool_input: llm.ToolInput, llm_context: llm.LLMContext
     ) -> llm.ToolResult:
-        given: dict[str, list[str]] = self.parameters(_convert_to_lists(tool_input.tool_args))
+        # a model may pass a single text instead of a list
+        arguments = {name: [each] if isinstance(each, str) else each for name, each in tool_input.tool_args.items()}
+        given: dict[str, list[str]] = self.parameters(arguments)
         filters = {name: values[:_MAX_FILTER_VALUES] for name, values in given.items() if values}
         states = async_get_home_states(hass)
         if states is None:
-            return _refuse("unavailable", _UNAVAILABLE_TEXT)
-        found = _search_home(hass, states, **filters) if filters else SearchResult(_get_common_entities(states))
+            return refuse("unavailable", _UNAVAILABLE_TEXT)
+        entities = self._get_entities(states)
+        if not filters:
+            entities = {key: each for key, each in entities.items() if not each.is_uncommon}
+        areas = _iter_area_names(hass, filters.pop("areas", ()))
+        found, unmatched = search_entities(entities, areas, **filters)
+        area_id = llm.async_get_match_preferences(hass, llm_context).area_id
+        area = ar.async_get(hass).async_get_area(area_id) if area_id else None
         listing = build_entity_listing(
-            found.entities, _find_speaker_area(hass, llm_context), MAX_LISTING_TOKENS, self._count_tokens
+            found, area_name(area.name) if area else "", MAX_LISTING_TOKENS, self._count_tokens
         )
         if not listing.state_by_key:
-            return _refuse("not_found", _NOT_FOUND_TEXT)
-        missing: JsonObjectType = {"not_found": list(found.unmatched_names)} if found.unmatched_names else {}
+            return refuse("not_found", _NOT_FOUND_TEXT)
+        missing: JsonObjectType = {"not_found": [*unmatched]} if unmatched else {}
         # The time comes first, so that even the beginning of an old result cannot be taken for the present.
         at = f"{dt_util.now():%Y-%m-%d %H:%M}"
         return llm.ToolResult(data={"at": at, "note": _DATA_NOTE, "states": listing.text, **missing})
@@ -98,14 +112,14 @@ class GetHistoryTool(_HomeTool):
         given: dict[str, str] = self.parameters(tool_input.tool_args)
         states = async_get_home_states(hass)
         if states is None:
-            return _refuse("unavailable", _UNAVAILABLE_TEXT)
-        areas = [given["area"]] if given.get("area") else []
-        entities = _search_home(hass, states, areas=areas, names=[given["name"]]).entities
+            return refuse("unavailable", _UNAVAILABLE_TEXT)
+        areas = _iter_area_names(hass, filter(None, [given.get("area")]))
+        entities, _ = search_entities(self._get_entities(states), areas, names=[given["name"]])
         if len(entities) != 1:
-            return _refuse("several_found", _SEVERAL_FOUND_TEXT) if entities else _refuse("not_found", _NOT_FOUND_TEXT)
+            return refuse("several_found", _SEVERAL_FOUND_TEXT) if entities else refuse("not_found", _NOT_FOUND_TEXT)
         span = period_of(given.get("start", ""), given.get("end", ""), dt_util.now())
-        if isinstance(span, SpanProblem):
-            return _refuse("bad_time", _BAD_TIME_TEXTS[span])
+        if span is None:
+            return refuse("bad_time", _BAD_TIME_TEXT)
         ((entity_id, entity),) = entities.items()
         return await self._async_get_history(hass, entity_id, entity, span)
 
@@ -126,28 +140,9 @@ class GetHistoryTool(_HomeTool):
         return llm.ToolResult(data=data)
 
 
-def create_home_tools(count: Callable[[str], int]) -> tuple[llm.Tool, ...]:
-    """Return the tools of an agent that knows the home."""
-    return (GetStatesTool(count), GetHistoryTool())
-
-
-def _get_common_entities(states: HomeStates) -> dict[str, EntityState]:
-    return {key: each for key, each in states.get_home().entities.items() if not each.is_uncommon}
-
-
-def _convert_to_lists(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments with each single text as a list, because a model may pass either."""
-    return {name: [value] if isinstance(value, str) else value for name, value in arguments.items()}
-
-
-def _search_home(
-    hass: HomeAssistant,
-    states: HomeStates,
-    areas: Iterable[str] = (),
-    domains: Iterable[str] = (),
-    names: Iterable[str] = (),
-) -> SearchResult:
-    return search_entities(states.get_home().entities, _iter_area_names(hass, areas), domains, names)
+def create_home_tools(count: Callable[[str], int], sees: Callable[[str], bool] | None = None) -> tuple[llm.Tool, ...]:
+    """Return the tools of an agent that knows the home, for the entities that `sees` accepts by their ids."""
+    return (GetStatesTool(count, sees), GetHistoryTool(count, sees))
 
 
 def _iter_area_names(hass: HomeAssistant, areas: Iterable[str]) -> Iterator[str]:
@@ -184,13 +179,3 @@ def _list_changes(states: Iterable[State], hass: HomeAssistant, span: Period) ->
         # The recorder has an empty state for times when the entity was removed.
         if state.state
     ]
-
-
-def _find_speaker_area(hass: HomeAssistant, llm_context: llm.LLMContext) -> str:
-    area_id = llm.async_get_match_preferences(hass, llm_context).area_id
-    area = ar.async_get(hass).async_get_area(area_id) if area_id else None
-    return area_name(area.name) if area else ""
-
-
-def _refuse(reason: str, text: str) -> llm.ToolResult:
-    return llm.ToolResult(data={"error": reason, "error_text": text}, error=True)

@@ -116,14 +116,6 @@ def _get_word_forms(word: str) -> tuple[str, ...]:
     return (word, *[word[:end] for end in range(len(word) - 1, shortest - 1, -1)])
 
 
-@dataclass(frozen=True, slots=True)
-class SearchResult:
-    """The entities that a tool call names, and the names that match no entity, each cleaned by `format_name`."""
-
-    entities: EntitiesByKey
-    unmatched_names: tuple[str, ...] = ()
-
-
 def search_entities(
     entities: EntitiesByKey, areas: Iterable[str] = (), domains: Iterable[str] = (), names: Iterable[str] = ()
 ) -> tuple[EntitiesByKey, list[str]]:

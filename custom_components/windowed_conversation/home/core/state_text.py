@@ -246,13 +246,6 @@ def _format_rounded(number: float, unit: str) -> str:
 type Change = tuple[datetime, str]
 
 
-class SpanProblem(StrEnum):
-    """The reason why the times that a model has passed cannot be used."""
-
-    NO_TIME = "no_time"
-    BACKWARDS = "backwards"
-
-
 @dataclass(frozen=True, slots=True)
 class Period:
     """A time span; its start and end are in the home's time zone."""

@@ -70,6 +70,15 @@ class SpeakerSource(StrEnum):
         return self in (SpeakerSource.ENTITY, SpeakerSource.PREFIX)
 
 
+class Permission(StrEnum):
+    """The permission of a person, or of the speakers at a satellite."""
+
+    EVERYTHING = "everything"
+    NO_LOCKS = "no_locks"
+    OWN_AREA = "own_area"
+    TALK = "talk"
+
+
 @dataclass(frozen=True, slots=True)
 class Speaker:
     """The speaker of an exchange, with their language and their sentence."""
@@ -82,8 +91,12 @@ class Speaker:
     device: str | None = None
     # Whether nobody else uses the window. Only then may private facts enter it.
     is_alone: bool = False
-    # Whether the speaker is known only by the device, which gives no rights.
-    is_known_by_device: bool = False
+    # None for an unknown speaker.
+    source: SpeakerSource | None = None
+    # Whether the source counts like a login for permissions.
+    is_trusted: bool = False
+    # The permissions that all have to allow an action.
+    limits: frozenset[Permission] = frozenset()
     # Whether a device is assigned to this person, so that anyone who speaks there is taken for them.
     owns_device: bool = False
     # The conversation in which they speak, once that is known.
