@@ -7,13 +7,13 @@ import re
 
 import pytest
 
-from custom_components.windowed_conversation.memory.bridge.answers import parse_decision, parse_yes_no
 from custom_components.windowed_conversation.memory.bridge.sentences import (
     MemoryRequest,
     RequestKind,
     are_sentences_loaded,
     match_request,
 )
+from custom_components.windowed_conversation.memory.turn.replies import parse_decision, parse_yes_no
 from custom_components.windowed_conversation.memory.turn.speaker import UNDERSTOOD_LANGUAGES, load_language
 from custom_components.windowed_conversation.memory.turn.suggestions import Decision
 from tests.repository_files import PACKAGE

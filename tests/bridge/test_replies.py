@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+import re
 
 import pytest
 
-from custom_components.windowed_conversation.memory.bridge.answers import parse_yes_no
-from custom_components.windowed_conversation.memory.turn.replies import leans_to_yes
-from custom_components.windowed_conversation.memory.turn.speaker import UNDERSTOOD_LANGUAGES
+from custom_components.windowed_conversation.memory.turn.replies import leans_to_yes, parse_yes_no
+from custom_components.windowed_conversation.memory.turn.speaker import UNDERSTOOD_LANGUAGES, load_language
 
 REPLIES = {path.stem: path.read_text("utf-8") for path in (Path(__file__).parent / "replies").glob("*.txt")}
 ANSWERS = {"yes": True, "no": False, "neither": None}
@@ -44,6 +44,15 @@ def test_nothing_else_is_a_no(language: str) -> None:
     others = [*replies(language)["yes"], *replies(language)["neither"]]
 
     assert [each for each in others if parse_yes_no(each, language, to_memory=True) is False] == []
+
+
+@pytest.mark.parametrize("language", sorted(UNDERSTOOD_LANGUAGES))
+def test_no_yes_goes_on_with_a_negation(language: str) -> None:
+    data = load_language(language)
+
+    negations = [word for word in data["memory"]["yes_continues"].split() if re.fullmatch(data["negations"], word)]
+
+    assert negations == []
 
 
 @pytest.mark.parametrize("said", ["Yes, delete everything", "Yes, please delete it all", "Yeah, go for it"])

@@ -25,8 +25,8 @@ from pytest_homeassistant_custom_component.common import MockConfigEntry, MockUs
 
 import custom_components.windowed_conversation as integration
 from custom_components.windowed_conversation.const import CONF_ROUTING
-from custom_components.windowed_conversation.memory.bridge import answers as memory_answers
-from custom_components.windowed_conversation.memory.turn import recall_query, speaker, updates
+from custom_components.windowed_conversation.memory.bridge import sentences
+from custom_components.windowed_conversation.memory.turn import recall_query, replies, speaker, updates
 from demo.model_server import ModelServer, words
 
 from .conftest import AGENT, SayFn, SetUpFn, get_speech
@@ -96,13 +96,13 @@ def logged() -> Iterator[WorkLog]:
 @pytest.fixture
 def unread(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forget the languages that were read, as if Home Assistant had just started."""
-    monkeypatch.setattr(memory_answers, "_sentences_by_language", {})
+    monkeypatch.setattr(sentences, "_sentences_by_language", {})
     # the other tests share the parsed templates
-    monkeypatch.setattr(memory_answers, "Intents", SimpleNamespace(from_dict=unwrap(hassil_intents.Intents.from_dict)))
+    monkeypatch.setattr(sentences, "Intents", SimpleNamespace(from_dict=unwrap(hassil_intents.Intents.from_dict)))
     for module, name in (
         (speaker, "_read_language"),
         (speaker, "_load_words"),
-        (memory_answers, "_compile_answer_pattern"),
+        (replies, "_compile_phrases"),
         (recall_query, "_load_phrases"),
         (updates, "_load_patterns"),
     ):

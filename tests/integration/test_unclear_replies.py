@@ -141,3 +141,60 @@ async def test_a_fact_of_a_like_word_is_forgotten_after_a_yes(home: HomeAssistan
 
     assert get_speech(question).startswith("Meinst du das: ")
     assert (question.continue_conversation, before, await list_facts(home, None)) == (True, 1, [])
+
+
+@pytest.mark.parametrize("said", ["delete them", "yes, delete everything"])
+async def test_a_request_to_delete_is_no_yes_to_another_question(
+    home: HomeAssistant, set_up_anna: SetUpAnna, say: SayFn, anna: Context, said: str
+) -> None:
+    await set_up_anna(**{CONF_ROUTING: RoutingMode.LOCAL_ONLY})
+    things = ["jazz", "soup", "rain", "chess", "snow", "figs", "mint", "oats"]
+    for thing in things:
+        await add_fact(home, f"I like {thing}", person=anna.user_id, private=True)
+    await say("what do you know about me?", "mine", context=anna)
+
+    assert "I like tea" not in get_speech(await say(said, "mine", context=anna))
+
+
+async def test_a_thing_of_which_no_fact_speaks_is_the_models(
+    set_up_anna: SetUpAnna, say: SayFn, anna: Context, model_server: ModelServer
+) -> None:
+    await set_up_anna()
+    model_server.script(words("No pizza then."))
+
+    assert get_speech(await say("Forget the pizza", "mine", context=anna)) == "No pizza then."
+
+
+async def test_memory_answers_a_question_about_a_fact_and_the_model_any_other(
+    set_up_anna: SetUpAnna, say: SayFn, anna: Context, model_server: ModelServer
+) -> None:
+    await set_up_anna()
+    model_server.script(words("They sing."))
+
+    known = get_speech(await say("What do you know about tea?", "mine", context=anna))
+    other = get_speech(await say("What do you know about whales?", "mine", context=anna))
+
+    assert (known, other) == ("About you: I like tea", "They sing.")
+
+
+async def test_what_was_just_told_is_forgotten_after_a_yes(
+    home: HomeAssistant, set_up_anna: SetUpAnna, say: SayFn, anna: Context
+) -> None:
+    await set_up_anna()
+    await say("Remember that the safe code is 99", "mine", context=anna)
+
+    question = await say("Oh no, forget what I just said", "mine", context=anna)
+    before = await list_facts(home, None)
+    await say("yes", "mine", context=anna)
+
+    assert get_speech(question) == "Shall I delete this for good: the safe code is 99?"
+    assert (question.continue_conversation, len(before), await list_facts(home, None)) == (True, 1, [])
+
+
+async def test_the_model_answers_when_nothing_was_told_before(
+    set_up_anna: SetUpAnna, say: SayFn, anna: Context, model_server: ModelServer
+) -> None:
+    await set_up_anna()
+    model_server.script(words("Never mind."))
+
+    assert get_speech(await say("Forget what I just said", "mine", context=anna)) == "Never mind."

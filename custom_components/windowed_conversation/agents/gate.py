@@ -21,8 +21,8 @@ from ..bridge.permissions import Reach
 from ..bridge.spoken_code import MASK, find_digits, matches_code
 from ..bridge.tools import SafeAPIInstance
 from ..const import AskMode
-from ..memory.bridge.answers import parse_yes_no
 from ..memory.turn.evidence import may_hide
+from ..memory.turn.replies import parse_yes_no
 from ..memory.turn.speaker import Permission, Speaker, SpeakerSource
 from .config import AgentConfig
 from .issues import Issue, async_update_issue

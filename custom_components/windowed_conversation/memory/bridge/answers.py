@@ -1,19 +1,18 @@
 """Answers to requests to memory, and to replies to its questions, without a model."""
 
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
-from functools import cache, partial
-import re
+from functools import partial
 import time
 from typing import Any
 
 from homeassistant.core import HomeAssistant
 
 from ...bridge.errors import async_get_spoken_text, plural_form
-from ..core import MAX_FACT_CHARS, Memory, MemoryAccess, MemoryUnavailable, base_language
+from ..core import Memory, MemoryAccess, MemoryUnavailable
 from ..turn.dialog import MemoryDialog
 from ..turn.evidence import asks_to_forget
-from ..turn.forgetting import ask_to_forget_named, forget_everything, forget_fact
+from ..turn.forgetting import ask_to_forget_named, ask_to_forget_thing, forget_everything, forget_fact
 from ..turn.remember_requests import (
     MemoryReply,
     ReplyKey,
@@ -24,96 +23,25 @@ from ..turn.remember_requests import (
     remember_statement,
     undo_correction,
 )
-from ..turn.replies import leans_to_yes, parse_long_reply
-from ..turn.speaker import Speaker, get_word_boundary, load_language
-from ..turn.suggestions import Decision, decide_and_read_on, keep_private, read_suggestions
-from .sentences import MemoryRequest, RequestKind, _SentenceTemplates, match_request
+from ..turn.replies import leans_to_yes, parse_decision, parse_yes_no
+from ..turn.speaker import Speaker, load_language
+from ..turn.suggestions import decide_and_read_on, keep_private, read_suggestions
+from .sentences import FORGETTING_KINDS, MemoryRequest, RequestKind, match_request
 
 # A function that runs work which forgets, and removes the forgotten text from windows and prompts as well. Raises
 # MemoryUnavailable.
 type ForgetCallback = Callable[[Callable[[Memory], MemoryReply]], Coroutine[Any, Any, MemoryReply]]
 
-# A longer text is too complex for templates and is passed to the model.
-_MAX_REQUEST_CHARS = MAX_FACT_CHARS + 100
-
-# A subject needs this many words, because "forget that please" names none. In a script that does not separate words, a
-# word has about two characters.
-_MIN_FACT_WORDS = 2
-_UNSPACED_WORD_CHARS = 2
-
-# Punctuation and spaces that may surround a clause, in several languages.
-_STRIPPABLE_CHARS = " \t\r\n.,;:!?¡¿…\"'“”„«»‘’-–—。，、；：！？「」『』　"  # noqa: RUF001 - of several scripts
-
-_APOSTROPHE_TABLE = str.maketrans("’‘ʼ", "'''")  # noqa: RUF001 - of several scripts
-
-# Slots of a template whose text is part of the fact, as in "remember {me} {text}".
-_CAPTURED_SLOTS = ("me", "text", "more")
-_WILDCARD_SLOTS = ("text", "more")
-
-# The name of the slot with phrases that turn a request into a polite question: "can you".
-_POLITE_SLOT = "can"
-_LIST_SLOTS = ("me", _POLITE_SLOT)
-
-# Kinds of templates that capture no text.
-_TEMPLATES_WITHOUT_TEXT = ("known", "learned", "private", "hears", "undo")
-
-# Accepted as a yes and as a no in every language.
-_ANSWERS = {"yes": ("yes", "ok", "okay"), "no": ("no",)}
-
-# hassil cannot match "corrige ça : ..." because of the space before the colon. The length of the sentence must not
-# change, because spans refer to it.
-_SPACED_COLON_PATTERN = re.compile(r"\s([:;])")
-
-_COLON_PATTERN = re.compile("[:：]")  # noqa: RUF001 - of several scripts
-_WORD_PATTERN = re.compile(r"[\w']+")
-_NO_REQUEST_INTENT = "nothing"
-_sentences_by_language: dict[str, _SentenceTemplates] = {}
-_NOTHING_KNOWN = MemoryReply(ReplyKey.NOTHING_KNOWN)
+FORGET_BY_KIND: Mapping[RequestKind, Callable[..., MemoryReply]] = {
+    RequestKind.FORGET: forget_fact,
+    RequestKind.FORGET_EVERYTHING: forget_everything,
+    RequestKind.FORGET_THING: ask_to_forget_thing,
+}
+_LISTING_KINDS = (RequestKind.LIST_FACTS, RequestKind.LIST_LEARNED, RequestKind.LIST_LISTENERS)
+# Others answer these if memory has no fact about them.
+_PASSED_ON_KINDS = (RequestKind.RECALL, RequestKind.FORGET_LAST)
 _SENTENCE_ENDINGS = (".", "?", "!", "。", "？", "！")  # noqa: RUF001 - of several scripts
 _MARKS = {"stop": ".", "gap": " ", "separator": "; "}
-
-
-FORGETTING_KINDS = (RequestKind.FORGET, RequestKind.FORGET_EVERYTHING)
-_LISTING_KINDS = (RequestKind.LIST_FACTS, RequestKind.LIST_LEARNED, RequestKind.LIST_LISTENERS)
-
-
-def parse_yes_no(text: str, language: str, *, to_memory: bool = False) -> bool | None:
-    """Return True if a text is a plain yes, False if it is a plain no, and None if it is neither.
-
-    With `to_memory`, words that answer only a question of memory count, too: "tell me more", "yes, delete it", "oh no".
-    """
-    if _is_answer(text, language, ("yes", "yes_to_memory") if to_memory else ("yes",)):
-        return True
-    if _is_answer(text, language, ("no",)):
-        return False
-    return parse_long_reply(text, language) if to_memory else None
-
-
-def parse_decision(text: str, language: str) -> Decision | None:
-    """Return the decision of a text about suggestions that were read out, or None if it is anything else."""
-    return next((each for each in Decision if _is_answer(text, language, (each,))), None)
-
-
-def _is_answer(text: str, language: str, names: tuple[str, ...]) -> bool:
-    """Return whether a text is one or more phrases of these lists, with or without "please"."""
-    words = " ".join(_WORD_PATTERN.findall(text.translate(_APOSTROPHE_TABLE).casefold()))
-    return _compile_answer_pattern(base_language(language), names).fullmatch(words) is not None
-
-
-@cache
-def _compile_answer_pattern(language: str, names: tuple[str, ...]) -> re.Pattern[str]:
-    data = load_language(language).get("memory", {})
-    edge = get_word_boundary(language)
-    gap = " " if edge else " ?"
-    please = _any_of([*data.get("please", ()), *data.get("thanks", ())], edge)
-    phrases = _any_of([each for name in names for each in (*_ANSWERS.get(name, ()), *data.get(name, ()))], edge)
-    return re.compile(f"(?:{please}{gap})*{phrases}(?:{gap}(?:{phrases}|{please}))*")
-
-
-def _any_of(phrases: Iterable[str], edge: str) -> str:
-    """Return a pattern that matches any of these phrases, up to the end of a word. Without phrases it matches none."""
-    spoken = [" ".join(_WORD_PATTERN.findall(phrase.casefold())) for phrase in phrases]
-    return rf"(?:{'|'.join(sorted(map(re.escape, spoken), key=len, reverse=True)) or '(?!)'}){edge}(?!')"
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,27 +112,31 @@ class MemoryAnswerer:
 
     async def _async_handle_decision(self) -> MemoryReply | None:
         """Return the reply to a decision about the suggestions that the last answer named, or None."""
-        last, rows = self.dialog.last_answer, self.dialog.last_answer.named_fact_ids
-        decision = parse_decision(self.speaker.text, self.speaker.language)
-        if decision is None or not rows or last.is_forgetting:
+        last, speaker = self.dialog.last_answer, self.speaker
+        decision = parse_decision(speaker.text, speaker.language) if last.named_fact_ids else None
+        if decision is None or last.is_forgetting:
             return None
-        work = partial(decide_and_read_on, speaker=self.speaker, rows=rows, decision=decision)
-        return await self.memory.async_change(work)
+        return await self.memory.async_change(decide_and_read_on, speaker, last.named_fact_ids, decision)
 
     async def _async_handle_request(self, request: MemoryRequest) -> MemoryReply | None:
+        named = self.dialog.last_answer.named_fact_ids
+        if request.kind in _PASSED_ON_KINDS:
+            work = partial(_reply_if_known, request, self.speaker, named)
+            return await self.memory.async_read(work, None) if self.has_memory else None
         if request.kind in FORGETTING_KINDS:
-            reply = await self.forget(partial(_handle_forget_request, request, self.speaker))
+            forget = partial(FORGET_BY_KIND[request.kind], speaker=self.speaker, query=request.text)
+            reply = await self.forget(forget)
             # a model may know which fact is meant; a request with the text of a fact stays out of conversations
-            is_passed_on = self.can_model_forget and request.kind is RequestKind.FORGET_EVERYTHING
+            is_passed_on = self.can_model_forget and request.kind is not RequestKind.FORGET
             return None if is_passed_on and reply.phrase is ReplyKey.NOT_FOUND else reply
         if request.kind is RequestKind.KEEP_PRIVATE:
             self.dialog.is_private = True
             return await self.forget(partial(keep_private, speaker=self.speaker, now=time.time()))
         if not self.has_memory:
             return None
-        work = partial(_reply, request, self.speaker, self.dialog.last_answer.named_fact_ids)
+        work = partial(_reply, request, self.speaker, named)
         if request.kind in _LISTING_KINDS:
-            return await self.memory.async_read(work, _NOTHING_KNOWN)
+            return await self.memory.async_read(work, MemoryReply(ReplyKey.NOTHING_KNOWN))
         return await self.memory.async_change(work)
 
     async def _async_format_reply(self, reply: MemoryReply) -> str:
@@ -232,11 +164,6 @@ class MemoryAnswerer:
 
     async def _async_get_text(self, key: str) -> str:
         return await async_get_spoken_text(self.hass, self.speaker.language, "common", key)
-
-
-def _handle_forget_request(request: MemoryRequest, speaker: Speaker, memory: Memory) -> MemoryReply:
-    forget = forget_fact if request.kind is RequestKind.FORGET else forget_everything
-    return forget(memory, speaker, request.text)
 
 
 def _reply(request: MemoryRequest, speaker: Speaker, named: tuple[int, ...], memory: Memory) -> MemoryReply | None:

@@ -27,9 +27,10 @@ from ..turn.remember_requests import (
     recall_lines,
     remember_statement,
 )
+from ..turn.replies import parse_yes_no
 from ..turn.speaker import Speaker, is_quote_from, is_supported_by
 from ..turn.suggestions import keep_private
-from .answers import ForgetCallback, parse_yes_no
+from .answers import ForgetCallback
 from .sentences import FORGETTING_KINDS, RequestKind, match_request
 
 _MAX_QUERY = 300

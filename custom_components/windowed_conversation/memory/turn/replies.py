@@ -4,13 +4,30 @@ from enum import StrEnum
 from functools import cache
 import re
 
+from ...turn.names import APOSTROPHE_TABLE
 from ...turn.routing import is_question
 from ..core import base_language
+from .evidence import compile_words
 from .speaker import get_word_boundary, load_language
+from .suggestions import Decision
 
 _WORD_PATTERN = re.compile(r"[\w']+")
-_APOSTROPHE_TABLE = str.maketrans("’‘ʼ", "'''")  # noqa: RUF001 - of several scripts
+_PAUSE_PATTERN = re.compile(r"[,;:.!，。、！]\s*\w")  # noqa: RUF001 - of several scripts
+_QUESTION_MARKS = ("?", "？")
+
+# Accepted as a yes and as a no in every language.
 _ALWAYS = {"yes": ("yes", "ok", "okay"), "no": ("no",)}
+# Sounds of hesitation, in several languages.
+_HESITATIONS = (
+    *("uh", "um", "uhm", "er", "erm", "eh", "ehm", "hm", "hmm", "mm", "ah", "oh", "äh", "ähm", "öh", "öhm", "øh"),
+    *("øhm", "æh", "euh", "heu", "yy", "yyy", "ee", "eee", "hum", "hã", "хм", "гм", "えっと", "ええと"),
+    *("うーん", "まあ", "呃", "哎", "е", "ее", "еее"),  # noqa: RUF001 - Cyrillic
+)
+# A reply with nothing but words of the question has at most this many phrases. A longer one is a request of its own.
+_MAX_REPEATED_PHRASES = 3
+# The names of lists in `languages/`.
+_AGREEMENTS, _YES_CONTINUES = ("yes", "yes_to_memory"), ("yes_continues",)
+_NO_CONTINUES = (*_YES_CONTINUES, "no_continues", *_AGREEMENTS)
 
 
 class _Part(StrEnum):
@@ -22,49 +39,87 @@ class _Part(StrEnum):
     OTHER = "other"
 
 
-def parse_long_reply(text: str, language: str) -> bool | None:
-    """Return True for a yes with only words of the question after it, False for a refusal, and None for anything else.
+def parse_yes_no(text: str, language: str, *, to_memory: bool = False) -> bool | None:
+    """Return True if a text is a plain yes, False if it is a plain no, and None if it is neither.
 
-    A refusal is a no among the words with which people take something back.
+    With `to_memory`, replies that answer only a question of memory count, too: "tell me more", "yes, delete it", "oh
+    no, leave it".
     """
-    parts = _split_parts(text, language, "yes")
-    if _begins_with_answer(parts):
-        return None if _Part.OTHER in parts or is_question(text) else True
-    parts = _split_parts(text, language, "no")
-    return False if _Part.ANSWER in parts and _Part.OTHER not in parts else None
+    if _is_answer(text, language, _AGREEMENTS if to_memory else ("yes",)):
+        return None if text.rstrip().endswith(_QUESTION_MARKS) else True
+    if _is_answer(text, language, ("no",)):
+        return False
+    return _parse_long_reply(text, language) if to_memory else None
+
+
+def parse_decision(text: str, language: str) -> Decision | None:
+    """Return the decision of a text about suggestions that were read out, or None if it is anything else."""
+    return next((each for each in Decision if _is_answer(text, language, (each,))), None)
 
 
 def leans_to_yes(text: str, language: str) -> bool:
     """Return whether a text begins with a yes and has a word of the question: "yes, but delete only the second"."""
-    parts = _split_parts(text, language, "yes")
-    return _begins_with_answer(parts) and _Part.CONTINUATION in parts
+    parts = _split_parts(text, language, _AGREEMENTS, _YES_CONTINUES)
+    return parts[:1] == [_Part.ANSWER] and _Part.CONTINUATION in parts
 
 
-def _begins_with_answer(parts: list[_Part]) -> bool:
-    first = next((each for each in parts if each is not _Part.POLITENESS), None)
-    return first is _Part.ANSWER
+def _parse_long_reply(text: str, language: str) -> bool | None:
+    """Return True for a yes with only words of the question after it, False for a refusal, and None for anything else.
+
+    A yes may also be those words alone: "delete it". A refusal is a negation among the words with which people take
+    something back.
+    """
+    if is_question(text):
+        return None
+    base = base_language(language)
+    parts = _split_parts(text, language, _AGREEMENTS, _YES_CONTINUES)
+    repeats = len(parts) <= _MAX_REPEATED_PHRASES and compile_words("forgetting_words", base).search(text.casefold())
+    agrees = parts[:1] == [_Part.ANSWER]
+    if parts and _Part.OTHER not in parts and (agrees or repeats):
+        return True
+    plain_yes = (*_ALWAYS["yes"], *load_language(language).get("memory", {}).get("yes", ())[:1])
+    # "certainly not" is a refusal, but "yes, don't" is none
+    if agrees and (_PAUSE_PATTERN.search(text) or _join_words(text).startswith(plain_yes)):
+        return None
+    refusal = _split_parts(text, language, ("no",), _NO_CONTINUES)
+    negates = _Part.ANSWER in refusal or compile_words("negations", base).search(text.casefold())
+    return False if negates and _Part.OTHER not in refusal else None
 
 
-def _split_parts(text: str, language: str, answer: str) -> list[_Part]:
-    """Return the parts of a text as a reply with this answer, "yes" or "no"."""
-    pattern, phrases = _compile_phrases(base_language(language), answer)
-    return [phrases.get(each, _Part.OTHER) for each in pattern.findall(_join_words(text))]
+def _is_answer(text: str, language: str, names: tuple[str, ...]) -> bool:
+    """Return whether a text is one or more phrases of these lists, with or without "please"."""
+    return set(_split_parts(text, language, names)) == {_Part.ANSWER}
+
+
+def _split_parts(
+    text: str, language: str, answers: tuple[str, ...], continuations: tuple[str, ...] = ()
+) -> list[_Part]:
+    """Return the parts of a text as a reply with phrases of these lists, without politeness."""
+    pattern, phrases = _compile_phrases(base_language(language), answers, continuations)
+    parts = [phrases.get(each, _Part.OTHER) for each in pattern.findall(_join_words(text))]
+    return [each for each in parts if each is not _Part.POLITENESS]
 
 
 @cache
-def _compile_phrases(language: str, answer: str) -> tuple[re.Pattern[str], dict[str, _Part]]:
+def _compile_phrases(
+    language: str, answers: tuple[str, ...], continuations: tuple[str, ...]
+) -> tuple[re.Pattern[str], dict[str, _Part]]:
     """Return the pattern of a phrase or, where there is none, of a word, and the part that each phrase is.
 
     The longest phrase is found first. A reply that may continue may also begin with an opener.
     """
     data, edge = load_language(language).get("memory", {}), get_word_boundary(language)
-    continuations = [*data.get("yes_continues", "").split(), *(data.get("no_continues", "").split() * (answer == "no"))]
-    agreements = data.get("yes_to_memory", ()) if answer == "yes" else ()
+    polite = ("please", "thanks", "openers") if continuations else ("please", "thanks")
+
+    def list_phrases(names: tuple[str, ...]) -> list[str]:
+        lists = [words.split() if isinstance(words := data.get(name, ()), str) else words for name in names]
+        return [phrase for name, each in zip(names, lists, strict=True) for phrase in (*_ALWAYS.get(name, ()), *each)]
+
     # a phrase of two lists is the later one of these
     parts = {
-        _Part.CONTINUATION: continuations,
-        _Part.POLITENESS: [phrase for name in ("please", "thanks", "openers") for phrase in data.get(name, ())],
-        _Part.ANSWER: [*_ALWAYS[answer], *data.get(answer, ()), *agreements],
+        _Part.CONTINUATION: list_phrases(continuations),
+        _Part.POLITENESS: [*_HESITATIONS, *list_phrases(polite)],
+        _Part.ANSWER: list_phrases(answers),
     }
     phrases = {_join_words(phrase): part for part, some in parts.items() for phrase in some}
     longest_first = "|".join(sorted(map(re.escape, phrases), key=len, reverse=True))
@@ -73,4 +128,4 @@ def _compile_phrases(language: str, answer: str) -> tuple[re.Pattern[str], dict[
 
 
 def _join_words(text: str) -> str:
-    return " ".join(_WORD_PATTERN.findall(text.translate(_APOSTROPHE_TABLE).casefold()))
+    return " ".join(_WORD_PATTERN.findall(text.translate(APOSTROPHE_TABLE).casefold()))
