@@ -25,8 +25,7 @@ from ..memory.core import Fact, Memory, MemoryUnavailable
 from ..memory.turn.forgetting import CONVERSATIONS, ConversationForgetting, forget_all_but_memory
 from ..memory.turn.recall_query import get_small_talk_words, iter_command_words
 from ..record import RECORD, expire_turns, forget_turns
-from ..reminders.bridge.schedule import forget_reminders
-from ..reminders.core.rows import REMINDERS, read_reminders
+from ..reminders.core.reminder import REMINDERS, forget_reminders, read_reminders
 from ..store import (
     VALUE_TABLE,
     StoreState,
@@ -364,9 +363,7 @@ class AgentStore:
         forget_all_but_memory(memory)
         schedule_deletion(memory.database, until)
         statistics = memory.statistics()
-        with memory.database.read_transaction() as connection:
-            reminders = read_reminders(connection)
-        return bool(statistics.facts or statistics.turns or statistics.summaries or reminders)
+        return bool(statistics.facts or statistics.turns or statistics.summaries or read_reminders(memory))
 
     def _delete_expired_turns(self, memory: Memory) -> None:
         """Delete expired turns. Turns of an unknown agent are kept for the longest period of any agent."""

@@ -21,8 +21,8 @@ from ...bridge.errors import async_get_spoken_text, log_fault
 from ...bridge.persons import async_get_device_owners
 from ...bridge.turn_report import EVENT_REMINDER
 from ...memory.core import Erasure, LostRows, Memory, MemoryUnavailable
-from ..core.reminder import MAX_REMINDERS, Reminder
-from ..core.rows import delete_of_person, delete_reminders, read_reminders, write_reminder
+from ..core.reminder import MAX_REMINDERS, Reminder, delete_reminders, read_reminders, write_reminder
+from ..core.rows import delete_of_person
 
 _LOGGER = logging.getLogger(__name__)
 

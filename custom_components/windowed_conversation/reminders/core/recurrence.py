@@ -1,17 +1,16 @@
 """The recurrence of a reminder, as the part of iCalendar's rules (RFC 5545) that people say."""
 
 from calendar import monthrange
-from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import date, datetime, time, timedelta
+from datetime import date, datetime, timedelta
 from enum import StrEnum
-from itertools import count
 from typing import Self
 
 _WEEKDAYS = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
 _WEEK_DAYS = 7
 _YEAR_MONTHS = 12
 MAX_INTERVAL = 99
+_MAX_DAYS = (MAX_INTERVAL + 1) * 366
 
 
 class Frequency(StrEnum):
@@ -60,43 +59,20 @@ class Recurrence:
         return ";".join(parts)
 
     def find_next(self, start: datetime, after: datetime) -> datetime | None:
-        """Return the first time after `start` and after `after`, or None after the last one. All times are local."""
-        try:
-            for day in self._iter_days(start.date(), after.date()):
-                found = datetime.combine(day, start.time())
-                if self.until is not None and day > self.until:
-                    return None
-                if found > max(start, after):
-                    return found
-        except OverflowError, ValueError:
-            # Python knows no year after 9999
-            pass
+        """Return the first time from `start` on that is after `after`, or None after the last one. All are local."""
+        begin, until = max(start, after).date(), self.until or date.max
+        for ahead in range(min(_MAX_DAYS, (until - begin).days + 1)):
+            day = begin + timedelta(days=ahead)
+            if self._includes(day, start.date()) and (found := datetime.combine(day, start.time())) > after:
+                return found
         return None
 
-    def find_first(self, at: time, now: datetime) -> datetime | None:
-        """Return the first time of day `at` after now, if the recurrence begins today."""
-        if self.weekdays:
-            # this week is the first one, for each interval
-            days = (now.date() + timedelta(days=each) for each in range(_WEEK_DAYS + 1))
-            times = (datetime.combine(day, at) for day in days if day.weekday() in self.weekdays)
-            return next((each for each in times if each > now), None)
-        today = datetime.combine(now.date(), at)
-        return today if today > now else self.find_next(today, now)
-
-    def _iter_days(self, start: date, after: date) -> Iterator[date]:
-        if self.frequency in (Frequency.MONTHS, Frequency.YEARS):
-            step = self.interval * (_YEAR_MONTHS if self.frequency is Frequency.YEARS else 1)
-            for number in count(1):
-                year, month = divmod(start.year * _YEAR_MONTHS + start.month - 1 + number * step, _YEAR_MONTHS)
-                yield date(year, month + 1, min(self.day or start.day, monthrange(year, month + 1)[1]))
-        period = self.interval * (_WEEK_DAYS if self.frequency is Frequency.WEEKS else 1)
-        first = start - timedelta(days=start.weekday()) if self.frequency is Frequency.WEEKS else start
-        # whole periods that have passed are skipped
-        first += timedelta(days=max(0, (after - first).days // period - 1) * period)
-        offsets = self.weekdays or (start.weekday(),)
-        for number in count():
-            begin = first + timedelta(days=number * period)
-            if self.frequency is Frequency.DAYS:
-                yield begin
-            else:
-                yield from (begin + timedelta(days=each) for each in sorted(offsets))
+    def _includes(self, day: date, start: date) -> bool:
+        if self.frequency is Frequency.DAYS:
+            return not (day - start).days % self.interval
+        if self.frequency is Frequency.WEEKS:
+            weeks = (day - start + timedelta(days=start.weekday())).days // _WEEK_DAYS
+            return not weeks % self.interval and day.weekday() in (self.weekdays or (start.weekday(),))
+        months = (day.year - start.year) * _YEAR_MONTHS + day.month - start.month
+        step = self.interval * (_YEAR_MONTHS if self.frequency is Frequency.YEARS else 1)
+        return not months % step and day.day == min(self.day or start.day, monthrange(day.year, day.month)[1])

@@ -1,15 +1,34 @@
 """A reminder: its text, the time or the place at which it is due, the person that it is for, and its table."""
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from datetime import date, datetime, time, tzinfo
 import json
+import logging
+import math
+import sqlite3
 from typing import Any, Self
 
+from ...memory.core import Erasure, LostRows, Memory
+from ...store import Schema, checksum_sql
 from .recurrence import Recurrence
+
+_LOGGER = logging.getLogger(__name__)
 
 MAX_TEXT_CHARS = 300
 MAX_NOTES_CHARS = 2_000
 MAX_REMINDERS = 500
+
+_CHECKSUM_COLUMNS = {"reminder": ("content",)}
+REMINDERS = Schema(
+    f"""
+    CREATE TABLE IF NOT EXISTS reminder (
+        id TEXT PRIMARY KEY, person TEXT, content TEXT NOT NULL,
+        sum INTEGER AS ({checksum_sql(_CHECKSUM_COLUMNS["reminder"])}) STORED
+    )
+    """,
+    _CHECKSUM_COLUMNS,
+)
 
 # A reminder for a day without a time is due at this time.
 _DAY_TIME = time(9)
@@ -24,6 +43,10 @@ class Presence:
     # The entity id of the person.
     person: str
     is_arrival: bool
+    # The entity id of the zone, or empty for home.
+    zone: str = ""
+    # Whether the person was seen away from it, if they have to arrive, or in it, if they have to leave.
+    is_armed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +76,8 @@ class Reminder:
     # Whether it has been delivered. A recurring one never is.
     is_delivered: bool = False
     is_done: bool = False
+    # When it was due, in seconds since the epoch, if nobody has heard it and it has to be said at the next talk.
+    unheard_since: float | None = None
 
     @property
     def is_waiting(self) -> bool:
@@ -76,7 +101,7 @@ class Reminder:
 
     def after_delivery(self, now: datetime) -> Self:
         """Return the reminder once it was due, `now` in local time: the next one if it recurs."""
-        found = self.recurrence.find_next(self.at, now) if self.recurrence is not None and self.at else None
+        found = self.recurrence.find_next(self.at, max(now, self.at)) if self.recurrence and self.at else None
         return replace(self, is_delivered=True) if found is None else replace(self, at=found, is_done=False)
 
     def at_local(self, zone: tzinfo) -> datetime | None:
@@ -101,6 +126,45 @@ class Reminder:
         if "place" in stored:
             stored["place"] = Presence(**stored["place"])
         return cls(**stored)
+
+
+def read_reminders(memory: Memory) -> list[Reminder]:
+    """Return all reminders that can be read."""
+    with memory.database.read_transaction() as connection:
+        rows = connection.execute("SELECT content FROM reminder ORDER BY rowid").fetchall()
+    reminders = []
+    for (content,) in rows:
+        try:
+            reminders.append(Reminder.from_json(content))
+        except (ValueError, TypeError, KeyError) as err:
+            _LOGGER.warning("A reminder cannot be read: %s", type(err).__name__)
+    return reminders
+
+
+def write_reminder(memory: Memory, reminder: Reminder) -> None:
+    """Store a reminder, or a change of one."""
+    with memory.database.write_transaction() as connection:
+        connection.execute(
+            "INSERT INTO reminder (id, person, content) VALUES (?, ?, ?) "
+            "ON CONFLICT (id) DO UPDATE SET person = excluded.person, content = excluded.content",
+            (reminder.id, reminder.person, reminder.as_json()),
+        )
+
+
+def delete_reminders(memory: Memory, ids: Iterable[str]) -> None:
+    """Delete reminders by their ids."""
+    with memory.database.write_transaction() as connection:
+        connection.executemany("DELETE FROM reminder WHERE id = ?", [(each,) for each in ids])
+
+
+def forget_reminders(connection: sqlite3.Connection, erasure: Erasure, lost: LostRows, dry_run: bool) -> LostRows:
+    """Delete the reminders for a person if everything of theirs is forgotten. Return `lost` unchanged."""
+    conditions = erasure.conditions
+    is_selective = conditions.is_explicit or conditions.agent is not None
+    is_whole = not is_selective and conditions.time_span == (-math.inf, math.inf)
+    if isinstance(conditions.person, str) and is_whole and not dry_run:
+        connection.execute("DELETE FROM reminder WHERE person = ?", (conditions.person,))
+    return lost
 
 
 def split_due(due: date | datetime | None, zone: tzinfo) -> tuple[datetime | None, bool]:

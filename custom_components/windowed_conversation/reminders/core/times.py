@@ -1,34 +1,40 @@
 """The times that a sentence names: days, hours, durations, recurrences, and persons who come home or leave."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from datetime import date, datetime, time, timedelta
 from functools import partial
 from operator import itemgetter
 import re
 from typing import Any, NamedTuple
 
+from ...turn.names import SENTENCE_MARKS
 from .recurrence import MAX_INTERVAL, Frequency, Recurrence
 
 _WEEK_DAYS = 7
+_MAX_DAYS_AHEAD = 9 * 366
 _NOON = 12
 _DAY_HOURS = 24
 _HOUR_MINUTES = 60
+_DAY_MINUTES = 1_440
 # "At nine at night" is in the evening, "at two at night" is not.
 _FIRST_NIGHT_HOUR = 6
-_MAX_SPAN_DAYS = 366
+_MAX_SPAN_MINUTES = 366 * 1_440
 _LEAP_YEAR = 2000
 
-_UNITS = ("minutes", "hours", "days", "weeks", "months", "years")
 _MINUTES_BY_UNIT = {"minutes": 1, "hours": 60, "days": 1_440, "weeks": 10_080}
-_FREQUENCY_BY_UNIT = {
-    "days": Frequency.DAYS,
-    "weeks": Frequency.WEEKS,
-    "months": Frequency.MONTHS,
-    "years": Frequency.YEARS,
-}
+_FREQUENCY_BY_UNIT = {each.name.casefold(): each for each in Frequency}
+_UNITS = (*_MINUTES_BY_UNIT, "months", "years")
+_PARTS = ("am", "pm", "night")
+# The parts of a time whose words belong to those of a recurrence.
+_REPEATED = frozenset({"weekday", "day", "until", "recurrence"})
+# The parts without which a reminder has no time.
+_DUE = frozenset({"clock", "minutes", "who"})
+_DAILY = Recurrence(Frequency.DAYS)
+_BY_DAY = (Frequency.MONTHS, Frequency.YEARS)
 _WORKDAYS, _WEEKEND = (0, 1, 2, 3, 4), (5, 6)
-_GAP_PATTERN = re.compile(r"[\s,;:.、。，]*")  # noqa: RUF001 - of several scripts
+_MARKS = f"{SENTENCE_MARKS}?？「」"
+_GAP_PATTERN = re.compile(rf"[{_MARKS}]*")
 
 
 class Clock(NamedTuple):
@@ -39,8 +45,7 @@ class Clock(NamedTuple):
     is_exact: bool
 
 
-@dataclass(frozen=True, slots=True)
-class NamedTime:
+class NamedTime(NamedTuple):
     """The parts of a time that a sentence names. None is named."""
 
     days_ahead: int | None = None
@@ -55,17 +60,38 @@ class NamedTime:
     # A duration from now.
     minutes: int | None = None
     recurrence: Recurrence | None = None
+    # The recurrence in the user's words.
+    repeats: str = ""
     # The month and the day on which the recurrence ends.
     until: tuple[int, int] | None = None
     # The name of the person who arrives or leaves, empty for the speaker.
     who: str | None = None
     is_arrival: bool = False
+    # The sign of the zone, or empty for home. See `ReminderSentences`.
+    zone: str = ""
+
+    @property
+    def is_nth_weekday(self) -> bool:
+        """Whether it is a weekday of a month, such as "the first Monday of every month", which no recurrence is."""
+        return self.weekday is not None and self.recurrence is not None and self.recurrence.frequency in _BY_DAY
 
     def with_parts_of(self, other: NamedTime) -> NamedTime:
         """Return this time with the parts that another one names instead of its own."""
-        empty = NamedTime()
-        named = {name: getattr(other, name) for name in self.__slots__}
-        return replace(self, **{name: value for name, value in named.items() if value != getattr(empty, name)})
+        named = other._asdict().items()
+        return self._replace(**{name: value for name, value in named if value != self._field_defaults[name]})
+
+    def find_day(self, today: date) -> date | None:
+        """Return the next such day, today included, or None if it names no day of the calendar."""
+        if self.day is not None:
+            return _find_day(*self.day, today)
+        if self.days_ahead is not None or self.minutes is not None:
+            day = today + timedelta(days=self.days_ahead or 0, minutes=self.minutes or 0)
+            # "next week on Tuesday"
+            return day if self.weekday is None else day + timedelta(days=self.weekday - day.weekday())
+        if self.weekday is not None:
+            ahead = (self.weekday - today.weekday()) % _WEEK_DAYS
+            return today + timedelta(days=_WEEK_DAYS if self.is_next and not ahead else ahead)
+        return None
 
 
 class TimeQuestion(NamedTuple):
@@ -80,28 +106,27 @@ class DueTime(NamedTuple):
     at: datetime | None = None
     instant: float | None = None
     recurrence: Recurrence | None = None
+    repeats: str = ""
 
 
 def resolve_time(named: NamedTime, now: datetime) -> DueTime | TimeQuestion:
     """Return the time of a sentence, or the question about it. `now` has a time zone."""
-    if named.minutes is not None and named.clock is None and (named.minutes % 1_440 or not named.minutes):
-        return DueTime(instant=now.timestamp() + named.minutes * 60)
     local = now.replace(tzinfo=None)
     if named.clock is None and named.minutes is not None:
-        return DueTime(at=(local + timedelta(minutes=named.minutes)).replace(second=0, microsecond=0))
+        if named.minutes % _DAY_MINUTES:
+            return DueTime(instant=now.timestamp() + named.minutes * 60)
+        return DueTime((local + timedelta(minutes=named.minutes)).replace(second=0, microsecond=0))
     if named.clock is None:
         return TimeQuestion()
-    hours = _list_hours(named.clock, named.part)
-    recurrence = _complete_recurrence(named, local.date())
-    times = [_find_time(named, recurrence, time(hour, named.clock.minute), local) for hour in hours]
+    recurrence, minute = _complete_recurrence(named, local.date()), named.clock.minute
+    times = [_find_time(named, recurrence, time(hour, minute), local) for hour in _list_hours(named.clock, named.part)]
     possible = [each for each in times if each is not None]
     # "at seven" in the afternoon is in the evening
-    is_plain = named.days_ahead is None and named.weekday is None and named.day is None and recurrence is None
-    today = [each for each in possible if each.date() == local.date()] if is_plain else []
-    possible = today or possible
+    is_plain = recurrence is None and named.find_day(local.date()) is None
+    possible = [each for each in possible if is_plain and each.date() == local.date()] or possible
     if len(possible) > 1:
         return TimeQuestion(named.clock.hour)
-    return DueTime(at=possible[0], recurrence=recurrence) if possible else TimeQuestion()
+    return DueTime(possible[0], None, recurrence, named.repeats) if possible else TimeQuestion()
 
 
 def _list_hours(clock: Clock, part: str | None) -> list[int]:
@@ -123,41 +148,27 @@ def _complete_recurrence(named: NamedTime, today: date) -> Recurrence | None:
         recurrence = replace(recurrence, until=_find_day(*named.until, today))
     if recurrence.frequency is Frequency.WEEKS and named.weekday is not None and not recurrence.weekdays:
         return replace(recurrence, weekdays=(named.weekday,))
-    if recurrence.frequency in (Frequency.MONTHS, Frequency.YEARS):
+    if recurrence.frequency in _BY_DAY:
         return replace(recurrence, day=named.day[1] if named.day else today.day)
     return recurrence
 
 
 def _find_time(named: NamedTime, recurrence: Recurrence | None, at: time, now: datetime) -> datetime | None:
     """Return the first time after now, or None if the named day has none."""
-    today = now.date()
-    if named.day is not None:
-        day = _find_day(*named.day, today)
-        return datetime.combine(day, at) if day is not None and datetime.combine(day, at) > now else None
-    if named.days_ahead is not None or named.minutes is not None:
-        day = today + timedelta(days=named.days_ahead or 0, minutes=named.minutes or 0)
-        return datetime.combine(day, at) if datetime.combine(day, at) > now else None
-    if recurrence is not None:
-        return recurrence.find_first(at, now)
-    if named.weekday is not None:
-        ahead = (named.weekday - today.weekday()) % _WEEK_DAYS
-        found = datetime.combine(today + timedelta(days=ahead), at)
-        is_over = found <= now or (named.is_next and not ahead)
-        return found + timedelta(days=_WEEK_DAYS) if is_over else found
-    found = datetime.combine(today, at)
-    return found if found > now else found + timedelta(days=1)
+    day, is_one_day = named.find_day(now.date()), (named.day, named.days_ahead, named.minutes) != (None, None, None)
+    found = datetime.combine(day or now.date(), at)
+    if recurrence is not None and not (is_one_day and found > now):
+        # its interval begins with the first time
+        return replace(recurrence, interval=1).find_next(datetime.combine(now, at), now)
+    if found > now:
+        return found
+    return None if is_one_day else found + timedelta(days=1 if day is None else _WEEK_DAYS)
 
 
 def _find_day(month: int, day: int, today: date) -> date | None:
-    """Return the next such day, today included. 29 February may be years ahead."""
-    for year in range(today.year, today.year + 9):
-        try:
-            found = date(year, month, day)
-        except ValueError:
-            continue
-        if found >= today:
-            return found
-    return None
+    """Return the next such day, today included, of any month if it is 0. 29 February may be years ahead."""
+    days = (today + timedelta(days=ahead) for ahead in range(_MAX_DAYS_AHEAD))
+    return next((each for each in days if each.day == day and month in (0, each.month)), None)
 
 
 # The parts of a time that a phrase names, by the names of the fields of `NamedTime`, or None if it names none.
@@ -175,76 +186,99 @@ class TimeParser:
     def __init__(self, data: Mapping[str, Any], past: Mapping[str, Any], edge: str) -> None:
         self._edge = edge
         clock_numbers = _read_numbers(data["numbers"]) | data["tens"]
-        self._numbers = _read_numbers(past["numbers"]) | clock_numbers
+        day_numbers = _read_numbers(data.get("ordinals", "")) | clock_numbers
+        self._numbers = _read_numbers(past["numbers"]) | day_numbers
+        self._at = data.get("at", "")
         self._own_word = re.compile(data["i"], re.IGNORECASE)
         self._names = {
             "n": _name_number("n", self._numbers),
-            **{name: _name_number(name, clock_numbers) for name in ("h", "m", "d")},
+            **{name: _name_number(name, clock_numbers) for name in ("h", "m")},
+            "d": _name_number("d", day_numbers),
             "weekday": _name_groups("w", data.get("weekdays", past["weekday_names"]).split()),
             "month": _name_groups("o", data.get("months", past["month_names"]).split()),
             "unit": "|".join(f"(?P<{unit}>{data['units'][unit]})" for unit in _UNITS if unit in data["units"]),
+            "zone": "(?P<zone>[\ue000-\uf8ff])",
         }
-        self._phrases: list[tuple[re.Pattern[str], _Reader]] = [
-            *[(each, partial(self._read_clock, offset)) for each, offset in self._compile_all(data["clock"])],
-            *[(each, partial(_read_fixed, parts)) for each, parts in self._compile_all(_list_fixed_phrases(data))],
-            *[(each, self._read_duration) for each in self._compile_list(data["in"])],
-            *[(each, self._read_day) for each in self._compile_list(data["date"])],
-            *[(each, partial(self._read_day, name="until")) for each in self._compile_list(data.get("until", []))],
-            *[(each, _read_weekday) for each in self._compile_list(data["on_weekday"])],
-            *[(each, partial(_read_weekday, is_next=True)) for each in self._compile_list(data["next_weekday"])],
-            *[(each, self._read_recurrence) for each in self._compile_list(data["every"])],
-            *[(each, partial(self._read_place, True)) for each in self._compile_list(data["arrives"])],
-            *[(each, partial(self._read_place, False)) for each in self._compile_list(data["leaves"])],
+        readers: list[tuple[Iterable[str], _Reader]] = [
+            *[([each], partial(self._read_clock, offset)) for each, offset in data["clock"].items()],
+            *[([each], partial(_read_days, days)) for each, days in data["days"].items()],
+            *[([each], lambda _match, parts=parts: parts) for each, parts in _list_fixed_phrases(data).items()],
+            (data["in"], self._read_duration),
+            (data["date"], self._read_day),
+            (data.get("until", ()), partial(self._read_day, name="until")),
+            (data["on_weekday"], _read_weekday),
+            (data["next_weekday"], partial(_read_weekday, is_next=True)),
+            (data["every"], self._read_recurrence),
+            (data["arrives"], partial(self._read_place, True)),
+            (data["leaves"], partial(self._read_place, False)),
         ]
+        self._phrases = [(self._compile(each), read) for patterns, read in readers for each in patterns]
         self._fillers = self._compile(data["fillers"])
         self._connectors = self._compile(data["connectors"])
         ends = f"{self._fillers.pattern}|{self._connectors.pattern}"
         self._trailing = re.compile(rf"{r'(?<!\w)' if edge else ''}(?:{ends})$", re.IGNORECASE)
+        self._last_filler = re.compile(rf"\W+(?:{self._fillers.pattern})$", re.IGNORECASE)
         self._word_start = re.compile(r"\b(?=\w)" if edge else r"(?=\w)")
 
     def find_around(self, text: str) -> tuple[NamedTime, str]:
         """Return the time that is named before and after a task, and the task."""
         parts, start = self._scan(text, 0, has_connectors=True)
-        end = len(text)
-        if not parts.keys() & {"clock", "minutes", "who"}:
-            for place in [each.start() for each in self._word_start.finditer(text, start)][1:]:
-                later, reached = self._scan(text, place)
-                if reached == len(text) and later and not later.keys() & parts.keys():
-                    parts, end = {**parts, **later}, place
+        end, after = len(text), len(text)
+        if not parts.keys() & _DUE:
+            places = [each.start() for each in self._word_start.finditer(text, start)][1:]
+            found = [(place, *self._scan(text, place)) for place in places]
+            # "to take the pills at eight in the kitchen"
+            inside = [each for each in found if each[1].keys() & _DUE and not parts]
+            for place, later, reached in [each for each in found if each[2] == len(text)] or inside:
+                if later and (merged := _merge(parts, later)) is not None:
+                    parts, end, after = merged, place, reached
                     break
-        task = text[start:end].strip(" \t,;:.!?、。，「」")  # noqa: RUF001 - of several scripts
-        return NamedTime(**parts), self._trailing.sub("", task).strip(" ,、")
+        task = self._trailing.sub("", " ".join((text[start:end] + text[after:]).split()).strip(_MARKS))
+        return _name_time(parts), task.strip(_MARKS)
 
     def find_only(self, text: str) -> NamedTime | None:
-        """Return the time that a text names if it names nothing else, or None."""
-        parts, reached = self._scan(text.rstrip(" .!?。！？"), 0)  # noqa: RUF001 - of several scripts
-        return NamedTime(**parts) if parts and reached >= len(text.rstrip(" .!?。！？")) else None  # noqa: RUF001
+        """Return the time that a text names if it names nothing else, or None. "Seven" is "at seven"."""
+        for said in (text.rstrip(_MARKS), f"{self._at} {text.rstrip(_MARKS)}"):
+            parts, reached = self._scan(said, 0)
+            if parts and reached >= len(said):
+                return _name_time(parts)
+        return None
+
+    def drop_last_filler(self, text: str) -> str:
+        """Return a sentence without a word such as "please" at its end."""
+        return self._last_filler.sub("", text)
+
+    def find_end(self, text: str) -> int:
+        """Return the place where a sentence goes on after the time with which it begins, or 0."""
+        parts, reached = self._scan(text, 0)
+        return _skip_gap(text, reached) if parts else 0
+
+    def names_time(self, text: str) -> bool:
+        """Return whether a time of day, a duration, a day or a place is named anywhere in a text."""
+        places = [each.start() for each in self._word_start.finditer(text)]
+        return any((found := self._find_phrase(text, place)) and found[1].keys() - {"part"} for place in places)
 
     def find_recurrence(self, text: str, today: date) -> Recurrence | None:
         """Return the recurrence that is all of a text, or None."""
         named = self.find_only(text)
         return _complete_recurrence(named, today) if named is not None and named.clock is None else None
 
-    def cut_recurrence(self, text: str) -> str:
-        """Return the words of a text that name its recurrence, with the end of it, or an empty text."""
-        for place in [each.start() for each in self._word_start.finditer(text)]:
-            parts, end = self._scan(text, place, only={"recurrence", "weekday", "until"})
-            if "recurrence" in parts:
-                return self._trailing.sub("", text[place:end].strip(" ,、"))
-        return ""
-
-    def _scan(
-        self, text: str, place: int, *, has_connectors: bool = False, only: set[str] | None = None
-    ) -> tuple[dict[str, Any], int]:
+    def _scan(self, text: str, place: int, *, has_connectors: bool = False) -> tuple[dict[str, Any], int]:
         """Return the parts of the time that is named from a place on, and the place where that ends."""
         parts: dict[str, Any] = {}
+        # the end of the last words about a recurrence, if only fillers such as "and" follow them
+        last: int | None = None
         while True:
             end = place
-            place = _GAP_PATTERN.match(text, place).end()  # type: ignore[union-attr] # matches everywhere
+            place = _skip_gap(text, place)
             found = self._find_phrase(text, place)
-            if found is not None and (merged := _merge(parts, found[1], only)) is not None:
-                parts, place = merged, found[0]
-            elif (filler := self._fillers.match(text, place)) and (parts or not only):
+            if found is not None:
+                is_repeated = bool(found[1].keys() & _REPEATED)
+                words = text[place if last is None else last : found[0]].strip() if is_repeated else ""
+                merged = _merge(parts, {**found[1], "repeats": words})
+            if found is not None and merged is not None:
+                parts, place, last = merged, found[0], found[0] if is_repeated else None
+            elif filler := self._fillers.match(text, place):
                 place = filler.end()
             elif has_connectors and (connector := self._connectors.match(text, place)):
                 place = connector.end()
@@ -260,15 +294,8 @@ class TimeParser:
         return max(found, key=itemgetter(0), default=None)
 
     def _compile(self, pattern: str) -> re.Pattern[str]:
-        names = dict(self._names)
-        named = re.sub(r"\{([a-z]+)\}", lambda each: f"(?:{names[each[1]]})", pattern)
+        named = re.sub(r"\{([a-z]+)\}", lambda each: f"(?:{self._names[each[1]]})", pattern)
         return re.compile(f"(?:{named}){self._edge}", re.IGNORECASE)
-
-    def _compile_list(self, patterns: list[str]) -> list[re.Pattern[str]]:
-        return [self._compile(each) for each in patterns]
-
-    def _compile_all[Value](self, patterns: Mapping[str, Value]) -> list[tuple[re.Pattern[str], Value]]:
-        return [(self._compile(each), value) for each, value in patterns.items()]
 
     def _read_number(self, match: re.Match[str], name: str, default: int = 0) -> int:
         word = match.groupdict().get(name)
@@ -286,72 +313,104 @@ class TimeParser:
         minutes = hour * _HOUR_MINUTES + (-minute if offset == "-" else minute + int(offset))
         if hour > _DAY_HOURS or minute >= _HOUR_MINUTES:
             return None
-        hours, minute = divmod(minutes % (_DAY_HOURS * _HOUR_MINUTES), _HOUR_MINUTES)
+        hours, minute = divmod(minutes % _DAY_MINUTES, _HOUR_MINUTES)
         # half past twelve is not half past midnight
         hours = hours or (_NOON if hour == 1 else 0)
         return {"clock": Clock(hours, minute, is_exact)}
 
     def _read_duration(self, match: re.Match[str]) -> _Parts:
-        minutes = self._read_number(match, "n", 1) * _MINUTES_BY_UNIT.get(_get_unit(match), 0)
-        return {"minutes": minutes} if 0 < minutes <= _MAX_SPAN_DAYS * _DAY_HOURS * _HOUR_MINUTES else None
+        unit = _MINUTES_BY_UNIT.get(_get_unit(match), 0)
+        minutes = self._read_number(match, "n", 1) * unit + self._read_number(match, "m")
+        minutes += unit // 2 if match.groupdict().get("half") else 0
+        return {"minutes": minutes} if 0 < minutes <= _MAX_SPAN_MINUTES else None
 
     def _read_day(self, match: re.Match[str], name: str = "day") -> _Parts:
-        month, day = _get_group(match, "o"), self._read_number(match, "d")
+        month, day = _get_group(match, "o", -1) + 1 or self._read_number(match, "m"), self._read_number(match, "d")
         try:
-            date(_LEAP_YEAR, month + 1, day)
+            date(_LEAP_YEAR, month or 1, day)
         except ValueError:
             return None
-        return {name: (month + 1, day)}
+        return {name: (month, day)}
 
     def _read_place(self, is_arrival: bool, match: re.Match[str]) -> _Parts:
-        who = match.groupdict().get("who") or ""
-        return {"who": "" if self._own_word.fullmatch(who) else who, "is_arrival": is_arrival}
+        who, zone = match.groupdict().get("who") or "", match.groupdict().get("zone") or ""
+        return {"who": "" if self._own_word.fullmatch(who) else who, "is_arrival": is_arrival, "zone": zone}
 
     def _read_recurrence(self, match: re.Match[str]) -> _Parts:
         interval = self._read_number(match, "n", 2 if match.groupdict().get("other") else 1)
         if not 0 < interval <= MAX_INTERVAL:
             return None
-        if any(name.startswith("w") and value and name[1:].isdecimal() for name, value in match.groupdict().items()):
-            return {"recurrence": Recurrence(Frequency.WEEKS, interval, (_get_group(match, "w"),))}
+        if (weekday := _get_group(match, "w", -1)) >= 0:
+            return {"recurrence": Recurrence(Frequency.WEEKS, interval, (weekday,)), **_read_part(match)}
+        if match.groupdict().get("d"):
+            # "every 15th"
+            day = self._read_day(match)
+            return day and {"recurrence": Recurrence(Frequency.MONTHS, interval), **day}
         frequency = _FREQUENCY_BY_UNIT.get(_get_unit(match))
         return {"recurrence": Recurrence(frequency, interval)} if frequency is not None else None
 
 
 def _list_fixed_phrases(data: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Return the phrases whose words alone say everything, with the parts of the time that they name."""
-    fixed: dict[str, dict[str, Any]] = {each: {"days_ahead": days} for each, days in data["days"].items()}
-    fixed |= {data[part]: {"part": part} for part in ("am", "pm", "night") if part in data}
-    fixed |= {data["noon"]: {"clock": Clock(_NOON, 0, True)}, data["midnight"]: {"clock": Clock(0, 0, True)}}
+    fixed: dict[str, dict[str, Any]] = {data[part]: {"part": part} for part in _PARTS if part in data}
+    fixed |= {data["noon"]: {"clock": Clock(_NOON, 0, False)}, data["midnight"]: {"clock": Clock(0, 0, True)}}
     fixed |= {each: {"minutes": minutes} for each, minutes in data["durations"].items()}
     fixed[data["workdays"]] = {"recurrence": Recurrence(Frequency.WEEKS, 1, _WORKDAYS)}
     fixed[data["weekends"]] = {"recurrence": Recurrence(Frequency.WEEKS, 1, _WEEKEND)}
-    fixed |= {
-        pattern: {"recurrence": Recurrence(_FREQUENCY_BY_UNIT[unit])} for unit, pattern in data.get("each", {}).items()
-    }
+    for each, pattern in data["each"].items():
+        fixed[pattern] = {"recurrence": Recurrence(_FREQUENCY_BY_UNIT.get(each, Frequency.DAYS))}
+        fixed[pattern] |= {"part": each} if each in _PARTS else {}
     return fixed
 
 
-def _merge(parts: dict[str, Any], more: dict[str, Any], only: set[str] | None) -> dict[str, Any] | None:
+def _merge(parts: dict[str, Any], more: dict[str, Any]) -> dict[str, Any] | None:
     """Return the parts of a time with those of the next phrase, or None if they do not belong together."""
     recurrence: Recurrence | None = parts.get("recurrence")
-    if recurrence is not None and recurrence.weekdays and more.keys() == {"weekday"}:
-        weekdays = tuple(sorted({*recurrence.weekdays, more["weekday"]}))
-        return {**parts, "recurrence": replace(recurrence, weekdays=weekdays)}
-    if parts.keys() & more.keys() or (only is not None and not more.keys() <= only):
+    if recurrence is not None and recurrence.weekdays and "weekday" in more:
+        # "every Monday and Thursday"
+        more = {**more, "recurrence": Recurrence(Frequency.WEEKS, weekdays=(more["weekday"],))}
+        del more["weekday"]
+    if recurrence is not None and "recurrence" in more:
+        more = {**more, "recurrence": _combine(recurrence, more["recurrence"])}
+        parts = {**parts, "recurrence": more["recurrence"] or recurrence}
+    if any(parts.get(name, value) != value for name, value in more.items() if name != "repeats"):
         return None
-    return {**parts, **more}
+    return {**parts, **more, "repeats": " ".join(filter(None, (parts.get("repeats"), more.get("repeats"))))}
 
 
-def _read_fixed(parts: dict[str, Any], _match: re.Match[str]) -> _Parts:
-    return parts
+def _combine(first: Recurrence, second: Recurrence) -> Recurrence | None:
+    """Return "every two weeks" and "on Mondays" as one recurrence, or None if they are two."""
+    weekdays = tuple(sorted({*first.weekdays, *second.weekdays}))
+    if not weekdays or any(each.frequency is not Frequency.WEEKS and each != _DAILY for each in (first, second)):
+        return None
+    return Recurrence(Frequency.WEEKS, max(first.interval, second.interval), weekdays)
+
+
+def _skip_gap(text: str, place: int) -> int:
+    gap = _GAP_PATTERN.match(text, place)
+    return gap.end() if gap else place
+
+
+def _name_time(parts: dict[str, Any]) -> NamedTime:
+    return NamedTime(**parts) if "recurrence" in parts else NamedTime(**parts)._replace(repeats="")
 
 
 def _read_weekday(match: re.Match[str], *, is_next: bool = False) -> _Parts:
-    return {"weekday": _get_group(match, "w")} | ({"is_next": True} if is_next else {})
+    return {"weekday": _get_group(match, "w"), **_read_part(match)} | ({"is_next": True} if is_next else {})
+
+
+def _read_days(days: int, match: re.Match[str]) -> _Parts:
+    return {"days_ahead": days, **_read_part(match)}
+
+
+def _read_part(match: re.Match[str]) -> dict[str, str]:
+    named = match.groupdict()
+    return next(({"part": each} for each in _PARTS if named.get(each)), {})
 
 
 def _read_numbers(words: str) -> dict[str, int]:
-    return {word: number for number, each in enumerate(words.split(), 1) for word in each.split("|")}
+    numbered = enumerate(words.split(), 1)
+    return {word.replace("_", " "): number for number, each in numbered for word in each.split("|")}
 
 
 def _name_number(name: str, numbers: Mapping[str, int]) -> str:
@@ -363,9 +422,10 @@ def _name_groups(prefix: str, names: list[str]) -> str:
     return "|".join(f"(?P<{prefix}{number}>{name})" for number, name in enumerate(names))
 
 
-def _get_group(match: re.Match[str], prefix: str) -> int:
+def _get_group(match: re.Match[str], prefix: str, default: int = 0) -> int:
     named = match.groupdict().items()
-    return next(int(name[1:]) for name, value in named if value and name[0] == prefix and name[1:].isdecimal())
+    numbers = (int(name[1:]) for name, value in named if value and name[0] == prefix and name[1:].isdecimal())
+    return next(numbers, default)
 
 
 def _get_unit(match: re.Match[str]) -> str:
