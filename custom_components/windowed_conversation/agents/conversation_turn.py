@@ -12,7 +12,7 @@ from uuid import uuid7
 from homeassistant.components.conversation import HOME_ASSISTANT_AGENT, ChatLog, ConversationInput
 from homeassistant.core import HomeAssistant
 from homeassistant.exceptions import TemplateError
-from homeassistant.helpers import area_registry as ar, device_registry as dr, llm
+from homeassistant.helpers import area_registry as ar, device_registry as dr, entity_registry as er, llm
 from homeassistant.helpers.template import Template
 from homeassistant.util import dt as dt_util
 
@@ -36,6 +36,8 @@ from ..memory.turn.remember_requests import MemoryReply
 from ..memory.turn.speaker import Speaker, is_order
 from ..providers import count_tools_tokens
 from ..record import TurnRecord
+from ..reminders.bridge.answers import ReminderAnswerer
+from ..reminders.bridge.tools import make_reminder_tools
 from ..turn.attempts import ToolRun
 from ..turn.context import ContextPlacement, InputStamp
 from ..turn.errors import ConversationBusy, PromptRenderingFailed
@@ -66,7 +68,7 @@ from .gate import Gate
 from .live_context import TurnContext, calculate_live_limit
 from .local_intents import LocalAnswerer
 from .match_checker import REASONS_FOR_DEFAULT_AGENT
-from .reminders import build_reminder_answerer
+from .reminders import async_get_reminders, build_reminder_answerer
 from .store import async_get_store
 
 _LOGGER = logging.getLogger(__name__)
@@ -96,6 +98,7 @@ class ConversationTurn:
     # In seconds since the epoch.
     started_at: float = field(default_factory=time.time)
     dialog: MemoryDialog = field(init=False)
+    reminders: ReminderAnswerer = field(init=False)
     # Returns the reply in the chat log of the conversation, if another turn may use that at first.
     open_log: Callable[[], ChatLogReply] | None = None
     # The statistics of the window at the start.
@@ -122,8 +125,12 @@ class ConversationTurn:
         self.window = place.window
         self.id = str(uuid7())
         self.record_id = None if self.agent.config.record is RecordLevel.OFF else self.id
-        self.started_at = time.time()
         self.dialog = MemoryDialog(self.agent.last_memory_answers, self.window_key, self.speaker)
+        hass, satellite = self.agent.hass, None
+        if self.user_input.satellite_id is not None:
+            satellite = er.async_get(hass).async_get(self.user_input.satellite_id)
+        satellite_id = satellite.id if satellite else None
+        self.reminders = ReminderAnswerer(hass, async_get_reminders(hass), self.speaker, satellite_id)
         self.stats_before = self.stats_after = place.stats()
 
     @property
@@ -189,9 +196,13 @@ class ConversationTurn:
             dt_util.now(), self.speaker.name_for_stamp, *_find_device_and_area(hass, user_input.device_id)
         )
         context = self.live_context = TurnContext(agent, self.window, self.speaker, stamp, self.dialog.open_question)
+        context.sees = self.gate.reach.sees
         context.start_search()
         files, pictures = await async_read_input_files(hass, chat_log), dict[str, Attachment]()
-        api = await _async_get_tools(agent, llm_context, build_turn_memory_tools(self), pictures)
+        own_tools = build_turn_memory_tools(self)
+        if config.llm_apis and (sentences := self.reminders.find_sentences_for_tools()) is not None:
+            own_tools += make_reminder_tools(self.reminders, sentences)
+        api = await _async_get_tools(agent, llm_context, own_tools, pictures, self.gate.reach)
         if api is not None:
             api.on_run, api.withhold = self.tool_runs.append, self.gate.async_withhold_call
         chat_log.llm_api = api
@@ -201,26 +212,28 @@ class ConversationTurn:
         in_system = config.context_placement is ContextPlacement.SYSTEM
         system = _build_system_prompt(self, llm_context, api)
         await context.async_read_memory()
+        # it would answer wrongly for other reasons, and fallback agents are asked anyway
+        asks_default = self.state.decision.reason in REASONS_FOR_DEFAULT_AGENT
+        asks_default &= HOME_ASSISTANT_AGENT not in config.fallback_agents
         question = Question(
             model=model.with_budget(**sizes),
-            system_prompt=append_prompt_facts(system, context.profile),
+            system_prompt=append_prompt_facts(system, context.sent.facts),
             stamp_prefix="" if in_system else stamp.format_prefix(),
             tools=tools,
             empty_answer_phrase=await async_get_done_phrase(hass, user_input.language),
             failure_phrase=await async_get_spoken_text(hass, user_input.language, "exceptions", "unexpected.message"),
+            deferred_tools=() if api is None else tuple(api.deferred.values()),
             may_claim_change=self.may_claim_change,
             is_spoken=user_input.satellite_id is not None,
-            default_agent=_build_default_agent(self),
+            default_agent=EntityAgent(hass, HOME_ASSISTANT_AGENT, self.gate) if asks_default else None,
             fallback_agents=tuple(
                 [each.with_budget(**sizes) if isinstance(each, Model) else each for each in fallback]
             ),
             files=files,
             pictures=pictures,
-            plain_exchanges=context.notes.plain_exchanges,
             build_live_context=context.build_live_context,
         )
-        if agent.head_start is not None:
-            agent.head_start.on_question(question, system, self.window_key)
+        agent.head_start.on_question(question, system, self.window_key)
         return question
 
     def may_claim_change(self, answer: str) -> bool:
@@ -345,14 +358,6 @@ async def _async_get_tools(
     if api is not None and agent.model is not None and api.source_by_tool:
         defer_tools(api, agent.tool_schemas.convert_tools(api), agent.model.planned_budget.context_tokens)
     return api
-
-
-def _build_default_agent(turn: ConversationTurn) -> EntityAgent | None:
-    """Return Home Assistant's own agent, or None if it would answer wrongly, or is one of the fallback agents."""
-    is_in_chain = HOME_ASSISTANT_AGENT in turn.agent.config.fallback_agents
-    if is_in_chain or turn.state.decision.reason not in REASONS_FOR_DEFAULT_AGENT:
-        return None
-    return EntityAgent(turn.agent.hass, HOME_ASSISTANT_AGENT, turn.gate)
 
 
 def _build_system_prompt(turn: ConversationTurn, llm_context: llm.LLMContext, api: llm.APIInstance | None) -> str:

@@ -10,7 +10,7 @@ from homeassistant.util.hass_dict import HassKey
 
 from ..const import DOMAIN
 from ..memory.turn.speaker import Speaker
-from ..reminders.bridge.answers import ReminderAnswerer, async_format_time, get_sentences
+from ..reminders.bridge.answers import ReminderAnswerer
 from ..reminders.bridge.schedule import ReminderList
 from .store import async_get_store
 
@@ -21,17 +21,12 @@ _REMINDERS_KEY: HassKey[ReminderList] = HassKey(f"{DOMAIN}_reminders")
 def async_get_reminders(hass: HomeAssistant) -> ReminderList:
     """Return the reminders of the household. They are delivered once they are acquired."""
     if _REMINDERS_KEY not in hass.data:
-        get_store, format_time = partial(async_get_store, hass), partial(async_format_time, hass)
-        hass.data[_REMINDERS_KEY] = ReminderList(hass, get_store, format_time)
+        hass.data[_REMINDERS_KEY] = ReminderList(hass, partial(async_get_store, hass))
     return hass.data[_REMINDERS_KEY]
 
 
 async def async_acquire_reminders(hass: HomeAssistant, is_in_use: Callable[[str], bool]) -> CALLBACK_TYPE:
-    """Have reminders delivered until the returned function is called.
-
-    `is_in_use` returns whether a turn uses a satellite.
-    """
-    await hass.async_add_executor_job(get_sentences, hass.config.language)
+    """Have reminders delivered at satellites that are not in use, until the returned function is called."""
     reminders, store = async_get_reminders(hass), async_get_store(hass)
     if store is not None and reminders.async_read not in store.opening_listeners:
         store.opening_listeners.append(reminders.async_read)

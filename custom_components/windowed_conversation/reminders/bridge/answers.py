@@ -14,8 +14,9 @@ from homeassistant.util import dt as dt_util
 
 from ...bridge.errors import async_get_spoken_text
 from ...memory.core import MemoryUnavailable, Words, base_language
-from ...memory.turn.speaker import Speaker, get_word_boundary, is_supported_by, load_language
+from ...memory.turn.speaker import Speaker, get_word_boundary, is_spoken_question, is_supported_by, load_language
 from ...turn.names import iter_folded_words
+from ...turn.routing import is_question
 from ..core.recurrence import Recurrence
 from ..core.reminder import MAX_TEXT_CHARS, Presence, Reminder
 from ..core.requests import AFTER_DELIVERY, ReminderRequest, ReminderRequestKind, ReminderSentences
@@ -110,6 +111,21 @@ class ReminderAnswerer:
             return await self.async_answer(request)
         except MemoryUnavailable:
             return ReminderAnswer(await self._async_say("memory_unavailable"))
+
+    @property
+    def is_asking(self) -> bool:
+        """Whether the input is a question."""
+        return is_question(self.speaker.text) or is_spoken_question(self.speaker.text, self.speaker.language)
+
+    def find_sentences_for_tools(self) -> ReminderSentences | None:
+        """Return the sentences of the speaker's language, or None if the input is not about reminders.
+
+        It is if it has words about reminders, or is no question and names a time or a place.
+        """
+        text, sentences = self.speaker.text, get_sentences(self.speaker.language)
+        if sentences is None or not sentences.may_be_meant(text, self.find_zones(), is_question=self.is_asking):
+            return None
+        return sentences
 
     def _take_reply(self, sentences: ReminderSentences) -> ReminderRequest | None:
         """Return the request of the last question with the time that the input names, or None if it names none."""
