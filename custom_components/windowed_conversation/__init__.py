@@ -27,7 +27,6 @@ from .bridge.account import async_create_provider
 from .bridge.errors import build_translated_error, describe_error
 from .bridge.persons import async_copy_speaker_rows
 from .const import CONF_PROVIDER, DOMAIN, PROVIDER_NONE
-from .home.bridge.overview import async_acquire_overview
 from .home.bridge.states import async_acquire_home_states
 from .memory.bridge.sentences import async_load_sentences
 from .memory.bridge.tools import MemoryAPI
@@ -76,13 +75,12 @@ async def async_setup_entry(hass: HomeAssistant, entry: AccountConfigEntry) -> b
     agents, tasks, server = await async_set_up_account(hass, entry, provider)
     if any(agent.config.sends_states or agent.config.llm_apis for agent in agents.values()):
         entry.async_on_unload(async_acquire_home_states(hass))
-    if any(agent.config.llm_apis for agent in agents.values()):
-        entry.async_on_unload(async_acquire_overview(hass))
-    entry.async_on_unload(await async_acquire_reminders(hass, partial(async_is_in_use, hass)))
     # only an account with AI tasks loads that integration
     platforms = PLATFORMS if tasks else tuple(each for each in PLATFORMS if each is not Platform.AI_TASK)
     entry.runtime_data = AccountData(server, agents, _build_setup_settings(entry), tasks, platforms)
     await hass.config_entries.async_forward_entry_setups(entry, platforms)
+    # after the to-do list, because the event of an overdue reminder names it
+    entry.async_on_unload(await async_acquire_reminders(hass, partial(async_is_in_use, hass)))
     entry.async_on_unload(entry.add_update_listener(_async_apply_update))
     expire, notify = entry.runtime_data.expire_windows, entry.runtime_data.notify_listeners
     entry.async_on_unload(async_track_time_interval(hass, expire, _EXPIRY_INTERVAL, cancel_on_shutdown=True))

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import date, datetime
+from datetime import date, datetime, time as clock_time
 import time
 from typing import Any, override
 from uuid import uuid7
@@ -23,12 +23,10 @@ from .bridge.errors import build_translated_error
 from .entity import async_share_entities
 from .memory.core import MemoryUnavailable
 from .reminders.bridge.answers import parse_recurrence
-from .reminders.bridge.schedule import ReminderList
-from .reminders.core.reminder import MAX_NOTES_CHARS, MAX_TEXT_CHARS, Reminder, split_due
+from .reminders.bridge.schedule import LIST_KEY, ReminderList
+from .reminders.core.reminder import MAX_NOTES_CHARS, MAX_TEXT_CHARS, Reminder
 
 PARALLEL_UPDATES = 0
-
-_LIST_KEY = "reminders"
 
 
 async def async_setup_entry(
@@ -40,7 +38,7 @@ async def async_setup_entry(
     def add_list() -> None:
         async_add_entities([ReminderListEntity(async_get_reminders(hass))])
 
-    async_share_entities(hass, entry, TODO_DOMAIN, [_LIST_KEY], add_list)
+    async_share_entities(hass, entry, TODO_DOMAIN, [LIST_KEY], add_list)
 
 
 class ReminderListEntity(TodoListEntity):
@@ -48,8 +46,8 @@ class ReminderListEntity(TodoListEntity):
 
     _attr_has_entity_name = True
     _attr_should_poll = False
-    _attr_translation_key = _LIST_KEY
-    _attr_unique_id = _LIST_KEY
+    _attr_translation_key = LIST_KEY
+    _attr_unique_id = LIST_KEY
     _attr_supported_features = (
         TodoListEntityFeature.CREATE_TODO_ITEM
         | TodoListEntityFeature.UPDATE_TODO_ITEM
@@ -64,7 +62,6 @@ class ReminderListEntity(TodoListEntity):
 
     @override
     async def async_added_to_hass(self) -> None:
-        self._reminders.entity_id = self.entity_id
         if self.registry_entry is not None and CONVERSATION_DOMAIN not in self.registry_entry.options:
             async_expose_entity(self.hass, CONVERSATION_DOMAIN, self.entity_id, should_expose=False)
         self._reminders.listeners.append(self.async_write_ha_state)
@@ -102,24 +99,27 @@ class ReminderListEntity(TodoListEntity):
         recurrence = old.recurrence if repeats == old.repeats else parse_recurrence(repeats, self.hass.config.language)
         if recurrence is None:
             repeats, notes = "", item.description or ""
-        is_done = item.status == TodoItemStatus.COMPLETED
         new = replace(
             old,
             text=(item.summary or "")[:MAX_TEXT_CHARS],
             recurrence=recurrence,
             repeats=repeats,
             notes=notes[:MAX_NOTES_CHARS],
-            is_done=is_done,
+            is_done=item.status == TodoItemStatus.COMPLETED,
         )
+        zone = dt_util.get_default_time_zone()
         if item.due != _to_item(old).due:
-            at, is_all_day = split_due(item.due, dt_util.get_default_time_zone())
-            new = replace(new, at=at, is_all_day=is_all_day, instant=None, is_delivered=False)
+            at: datetime | None = None
+            if isinstance(item.due, datetime):
+                at = dt_util.as_local(item.due).replace(tzinfo=None)
+            elif item.due is not None:
+                at = datetime.combine(item.due, clock_time())
+            is_all_day = at is not None and not isinstance(item.due, datetime)
+            new = replace(new, at=at, is_all_day=is_all_day, instant=None)
             # a time that is over is only listed
-            due = new.due_at(dt_util.get_default_time_zone())
-            new = replace(new, is_delivered=due is not None and due <= time.time())
-        now = dt_util.now().replace(tzinfo=None)
-        if new.recurrence is not None and new.at is not None and (is_done or new.is_delivered):
-            new = replace(new, is_delivered=False).after_delivery(now)
+            new = replace(new, is_delivered=at is not None and (new.due_at(zone) or 0.0) <= time.time())
+        if new.recurrence is not None and new.at is not None and (new.is_done or new.is_delivered):
+            new = replace(new, is_delivered=False).after_delivery(dt_util.now().replace(tzinfo=None))
         with _translate_errors():
             await self._reminders.async_put(new)
 

@@ -1,5 +1,6 @@
 """Tests for reminders with a separate Home Assistant: it is killed before one is due, and a browser edits the list."""
 
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -14,6 +15,7 @@ from tests.e2e.house import House, wait_for
 from tests.e2e.test_restart import run_house
 
 _LIST = "todo.reminders"
+_LIGHT = "light.kitchen_light"
 _DELIVERED = "gave a reminder"
 
 
@@ -72,16 +74,35 @@ async def test_a_reminder_outlives_a_kill_and_comes_once(announced):
     assert announced.rows.count(_DELIVERED) == 2
 
 
-async def test_an_item_that_was_added_in_the_browser_is_spoken_when_it_is_due(page, house):
+@pytest_asyncio.fixture(loop_scope="session")
+async def automation(house: House) -> AsyncIterator[None]:
+    """Add an automation that turns on the kitchen light with each reminder."""
+    automation = {
+        "alias": "Reminded",
+        "triggers": [{"trigger": "event", "event_type": "windowed_conversation_reminder"}],
+        "actions": [{"action": "light.turn_on", "target": {"entity_id": _LIGHT}}],
+    }
+    await house.client.call_action("light.turn_off", _LIGHT)
+    await house.client.post("/api/config/automation/config/reminded", automation)
+    await wait_for(house.client.fetch_states, lambda states: "automation.reminded" in states)
+    yield
+    await house.client.delete("/api/config/automation/config/reminded")
+
+
+async def test_an_item_that_was_added_and_edited_in_the_browser_is_spoken_when_it_is_due(page, house, automation):
     await page.goto(f"{house.url}/todo?entity_id={_LIST}")
-    await page.get_by_placeholder("Add item").fill("call Grace")
+    await page.get_by_placeholder("Add item").fill("call Ada")
     await page.keyboard.press("Enter")
+    await page.get_by_text("call Ada").click()
+    await page.get_by_role("textbox", name="Task name").fill("call Grace")
+    await page.get_by_role("button", name="Save item").click()
     await expect(page.get_by_text("call Grace")).to_be_visible()
     await save_screenshot(page, "reminders")
     due = datetime.now(UTC) + timedelta(seconds=2)
     await house.client.call_action("todo.update_item", _LIST, item="call Grace", due_datetime=due.isoformat())
 
     assert await _wait_for_announcement(house, "call Grace") == "A reminder: call Grace."
+    assert await wait_for(lambda: house.get_state(_LIGHT), lambda state: state == "on")
 
     await house.client.call_action("todo.remove_item", _LIST, item="call Grace")
     await expect(page.get_by_text("call Grace")).to_be_hidden()

@@ -19,8 +19,7 @@ from custom_components.windowed_conversation.const import (
     CONF_STATES,
 )
 from custom_components.windowed_conversation.home.bridge import overview
-from custom_components.windowed_conversation.home.bridge.overview import async_acquire_overview
-from custom_components.windowed_conversation.home.bridge.states import async_get_home_states
+from custom_components.windowed_conversation.home.bridge.states import async_acquire_home_states, async_get_home_states
 from custom_components.windowed_conversation.home.core.home import STATES_HINT
 from demo.model_server import ModelServer, words
 from demo.model_server.home_overview import OverviewEntity, parse_overview
@@ -54,7 +53,7 @@ ODD_PARTS = (
 @pytest.fixture
 def _shared(home: HomeAssistant) -> Iterator[None]:
     """Share the overview, as an account with tools does."""
-    release = async_acquire_overview(home)
+    release = async_acquire_home_states(home)
     yield
     release()
 

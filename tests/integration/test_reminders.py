@@ -8,8 +8,9 @@ from typing import Any
 
 from freezegun.api import FrozenDateTimeFactory
 from homeassistant.components import persistent_notification
-from homeassistant.core import Context, Event, HomeAssistant
-from homeassistant.helpers import entity_registry as er
+from homeassistant.const import EVENT_HOMEASSISTANT_STARTED
+from homeassistant.core import Context, CoreState, Event, HomeAssistant, ServiceCall
+from homeassistant.helpers import entity_registry as er, label_registry as lr
 from homeassistant.setup import async_setup_component
 from homeassistant.util.async_ import get_scheduled_timer_handles
 from homeassistant.util.yaml import parse_yaml
@@ -22,21 +23,28 @@ from pytest_homeassistant_custom_component.common import (
     async_mock_service,
 )
 
+from custom_components.windowed_conversation.agents import reminders
 from custom_components.windowed_conversation.agents.forgetting import async_forget_everywhere
 from custom_components.windowed_conversation.agents.hand_over import async_is_in_use
 from custom_components.windowed_conversation.bridge import delivery
 from custom_components.windowed_conversation.bridge.turn_report import EVENT_REMINDER
+from custom_components.windowed_conversation.providers import ToolSchema, count_tools_tokens
+from custom_components.windowed_conversation.reminders.bridge.answers import parse_recurrence
+from demo.model_server import ModelServer, call, words
 from tests.documents import DOCS, blocks
 
 from .conftest import SayFn, SetUpFn, get_speech
+from .dashboard import PipelineClient, ending, streamed
 from .satellite import SATELLITE, Ask, Heard
 from .store_file import Disk
 
 LIST = "todo.reminders"
+QUIET_HOURS = "input_boolean.cellar"
 # A Wednesday, at ten in the morning.
 NOW = datetime(2026, 12, 2, 9, tzinfo=UTC)
 
 SENTENCES = json.loads((Path(__file__).parents[1] / "bridge" / "reminder_sentences.json").read_text("utf-8"))
+REQUESTS = json.loads((Path(__file__).parents[1] / "reminders" / "spoken_requests_2.json").read_text("utf-8"))
 [AUTOMATION] = map(parse_yaml, blocks(DOCS / "reminders.md", "yaml"))
 
 type At = Callable[[str], Coroutine[Any, Any, None]]
@@ -185,7 +193,39 @@ async def test_a_reminder_missed_while_nothing_ran_is_said_with_its_time(
     await home.config_entries.async_setup(entry.entry_id)
     await at("2026-12-02T12:00:02")
 
-    assert heard.text == "A reminder from Wednesday, 2 December, at 10:20 AM: look at the oven."
+    assert heard.text == "A reminder: Wednesday, 2 December, at 10:20 AM: look at the oven."
+
+
+async def test_a_reminder_that_was_missed_waits_until_home_assistant_has_started(
+    home: HomeAssistant, *, entry, say: SayFn, at: At, delivered: list[Event]
+) -> None:
+    await say("Remind me in twenty minutes to look at the oven")
+    await home.config_entries.async_unload(entry.entry_id)
+    home.set_state(CoreState.starting)
+    await home.config_entries.async_setup(entry.entry_id)
+    await at("2026-12-02T12:00:00")
+    before = list(delivered)
+
+    home.set_state(CoreState.running)
+    home.bus.async_fire(EVENT_HOMEASSISTANT_STARTED)
+    await home.async_block_till_done(wait_background_tasks=True)
+
+    assert not before
+    assert outcomes(delivered) == [("look at the oven", "ready")]
+
+
+async def test_the_event_names_the_list_although_that_is_not_loaded(
+    home: HomeAssistant, entry, say: SayFn, at: At, delivered: list[Event]
+) -> None:
+    await say("Remind me in twenty minutes to look at the oven")
+    await home.config_entries.async_unload_platforms(entry, ["todo"])
+    # the reminders of a start, beside those before it
+    home.data.pop(reminders._REMINDERS_KEY)
+    await reminders.async_acquire_reminders(home, lambda _satellite: False)
+
+    await at("2026-12-02T10:20:01")
+
+    assert {event.data["entity_id"] for event in delivered} == {LIST}
 
 
 async def test_a_reminder_missed_for_more_than_a_day_is_only_listed(
@@ -362,6 +402,27 @@ async def test_an_ambiguous_sentence_of_each_language_is_answered_with_a_questio
                 assert await items(home) == []
 
 
+@pytest.mark.long
+async def test_a_recurrence_is_read_back_and_shown_in_each_language(
+    home: HomeAssistant, entry, say: SayFn, subtests: pytest.Subtests
+) -> None:
+    for language, rows in REQUESTS.items():
+        for said in [row["say"] for row in rows if "repeats" in row]:
+            with subtests.test(language=language, said=said):
+                result = await say(said, None, language=language)
+                [item] = await items(home)
+                state = home.states.get(LIST)
+                assert state is not None
+                rules = list(state.attributes["recurrences"].values())
+                await home.services.async_call(
+                    "todo", "remove_item", {"entity_id": LIST, "item": item["uid"]}, blocking=True
+                )
+                repeats, *_ = item["description"].splitlines()
+                assert "".join(repeats.split()) in "".join(said.split())
+                assert f"{repeats}: {item['summary']}" in get_speech(result)
+                assert [str(parse_recurrence(repeats, language))] == rules
+
+
 # --- by the words of the speaker
 
 
@@ -394,6 +455,31 @@ async def test_a_reminder_is_deleted(home: HomeAssistant, entry, say: SayFn) -> 
     assert get_speech(several).startswith("There is more than one:")
     assert get_speech(unknown) == "I do not know this reminder."
     assert [each["summary"] for each in await items(home)] == ["call Grace"]
+
+
+@pytest.mark.parametrize(
+    ("language", "new", "delete"),
+    [
+        ("en", "Remind me at noon to call dentists", "Cancel the reminder about the dentist"),
+        ("de", "Erinnere mich um 12 Uhr an Zahnarzttermine", "Lösche die Erinnerung an den Zahnarzttermin"),
+        ("ja", "正午に歯医者をリマインドして", "歯医者のリマインダーを消して"),
+    ],
+)
+async def test_a_reminder_is_found_by_its_words_without_their_endings(
+    home: HomeAssistant, *, entry, say: SayFn, language: str, new: str, delete: str
+) -> None:
+    await say(new, language=language)
+    before = await items(home)
+    await say(delete, language=language)
+
+    assert (len(before), await items(home)) == (1, [])
+
+
+async def test_a_reminder_moved_to_another_hour_stays_on_its_day(home: HomeAssistant, entry, say: SayFn) -> None:
+    await say("Remind me on Friday at noon to call Grace")
+    await say("Move the reminder to call Grace to 8 pm")
+
+    assert [each["due"] for each in await items(home)] == ["2026-12-04T20:00:00+01:00"]
 
 
 async def test_a_reminder_comes_again_when_that_was_asked(heard: Heard, ask: Ask, at: At) -> None:
@@ -465,18 +551,111 @@ async def test_a_reminder_waits_until_a_person_is_home(
 
 
 async def test_a_reminder_of_a_person_goes_to_their_phone(
-    home: HomeAssistant, *, entry, say: SayFn, ada: Context, at: At, delivered: list[Event]
+    *, entry, say: SayFn, ada: Context, at: At, sent: list[ServiceCall], delivered: list[Event]
 ) -> None:
-    phone = MockConfigEntry(domain="mobile_app", data={"user_id": ada.user_id})
-    phone.add_to_hass(home)
-    er.async_get(home).async_get_or_create("notify", "mobile_app", "phone", config_entry=phone)
-    sent = async_mock_service(home, "notify", "send_message")
     await say("Remind me at noon to eat", context=ada)
 
     await at("2026-12-02T12:00:01")
 
     assert [call.data["message"] for call in sent] == ["A reminder: eat."]
     assert outcomes(delivered) == [("eat", "notified")]
+
+
+@pytest.fixture
+def sent(home: HomeAssistant, ada: Context) -> list[ServiceCall]:
+    """Return the messages to the phone of Ada."""
+    phone = MockConfigEntry(domain="mobile_app", data={"user_id": ada.user_id})
+    phone.add_to_hass(home)
+    er.async_get(home).async_get_or_create("notify", "mobile_app", "phone", config_entry=phone)
+    return async_mock_service(home, "notify", "send_message")
+
+
+async def switch_quiet_hours(home: HomeAssistant, service: str) -> None:
+    """Turn the toggle with the label of quiet hours on or off."""
+    label = lr.async_get(home).async_get_label_by_name("Quiet hours") or lr.async_get(home).async_create("Quiet hours")
+    er.async_get(home).async_update_entity(QUIET_HOURS, labels={label.label_id})
+    await home.services.async_call("input_boolean", service, {"entity_id": QUIET_HOURS}, blocking=True)
+
+
+async def test_in_quiet_hours_a_reminder_goes_to_phones_only(
+    home: HomeAssistant, *, heard: Heard, ask: Ask, at: At, sent: list[ServiceCall], delivered: list[Event]
+) -> None:
+    await ask("Remind me at noon to eat")
+    await switch_quiet_hours(home, "turn_on")
+    heard.begin()
+
+    await at("2026-12-02T12:00:01")
+
+    assert heard.text == ""
+    assert [call.data["message"] for call in sent] == ["A reminder: eat."]
+    assert outcomes(delivered) == [("eat", "notified")]
+
+
+async def test_a_lamp_with_the_label_makes_no_quiet_hours(home: HomeAssistant, heard: Heard, ask: Ask, at: At) -> None:
+    lamp = er.async_get(home).async_get_or_create("light", "test", "lamp")
+    label = lr.async_get(home).async_create("Quiet hours")
+    er.async_get(home).async_update_entity(lamp.entity_id, labels={label.label_id})
+    home.states.async_set(lamp.entity_id, "on")
+    await ask("Remind me at noon to eat")
+    heard.begin()
+
+    await at("2026-12-02T12:00:01")
+
+    assert heard.text == "A reminder: eat."
+
+
+async def test_after_quiet_hours_reminders_are_spoken(home: HomeAssistant, heard: Heard, ask: Ask, at: At) -> None:
+    await ask("Remind me at noon to eat")
+    await switch_quiet_hours(home, "turn_on")
+    await switch_quiet_hours(home, "turn_off")
+    heard.begin()
+
+    await at("2026-12-02T12:00:01")
+
+    assert heard.text == "A reminder: eat."
+
+
+async def test_a_reminder_that_nobody_heard_is_said_at_the_next_talk(
+    home: HomeAssistant, *, heard: Heard, ask: Ask, at: At, delivered: list[Event]
+) -> None:
+    await ask("Remind me at noon to eat")
+    await switch_quiet_hours(home, "turn_on")
+    await at("2026-12-02T12:00:01")
+
+    first = await ask("turn on the kitchen light")
+    second = await ask("turn off the kitchen light")
+    done = await ask("done")
+
+    assert first.endswith("A reminder: Wednesday, 2 December, at 12:00 PM: eat.")
+    assert "eat" not in second
+    assert done == "All right."
+    assert outcomes(delivered) == [("eat", "ready")]
+
+
+async def test_a_reminder_that_nobody_heard_is_said_in_the_dialog_after_a_restart(
+    home: HomeAssistant, *, entry, say: SayFn, at: At, hass_ws_client, model_server: ModelServer
+) -> None:
+    client = PipelineClient(await hass_ws_client())
+    pipeline = await client.create(prefer_local_intents=False)
+    await say("Remind me at noon to eat")
+    await at("2026-12-02T12:00:01")
+    await home.config_entries.async_reload(entry.entry_id)
+    model_server.script(words("Blue."))
+
+    events = await client.run(pipeline, "which colour is the sky?")
+
+    expected = "Blue.\n\nA reminder: Wednesday, 2 December, at 12:00 PM: eat."
+    speech = ending(events)["intent_output"]["response"]["speech"]["plain"]["speech"]
+    assert ("".join(streamed(events)), speech) == (expected, expected)
+
+
+async def test_an_automation_that_talks_hears_no_reminder(entry, say: SayFn, at: At) -> None:
+    await say("Remind me at noon to eat")
+    await at("2026-12-02T12:00:01")
+
+    answer = await say("turn on the kitchen light")
+
+    assert "eat" not in get_speech(answer)
 
 
 async def test_a_person_who_never_comes_is_waited_for_for_thirty_days(
@@ -489,6 +668,105 @@ async def test_a_person_who_never_comes_is_waited_for_for_thirty_days(
     await home.async_block_till_done(wait_background_tasks=True)
 
     assert outcomes(delivered) == [("feed the cat", "expired")]
+
+
+async def test_an_arrival_after_a_gap_counts(
+    home: HomeAssistant, *, entry, say: SayFn, ada: Context, delivered: list[Event]
+) -> None:
+    await say("Remind me when I get home to feed the cat", context=ada)
+    for state in ("unavailable", "home"):
+        move_ada(home, state)
+    await home.async_block_till_done(wait_background_tasks=True)
+
+    assert outcomes(delivered) == [("feed the cat", "ready")]
+
+
+async def test_an_arrival_while_nothing_ran_counts_at_the_start(
+    home: HomeAssistant, *, entry, say: SayFn, ada: Context, delivered: list[Event]
+) -> None:
+    await say("Remind me when I get home to feed the cat", context=ada)
+    await home.config_entries.async_unload(entry.entry_id)
+    move_ada(home, "home")
+
+    await home.config_entries.async_setup(entry.entry_id)
+    await home.async_block_till_done(wait_background_tasks=True)
+
+    assert outcomes(delivered) == [("feed the cat", "ready")]
+
+
+async def test_somebody_who_is_at_home_has_to_leave_before_they_arrive(
+    home: HomeAssistant, *, entry, say: SayFn, ada: Context, delivered: list[Event]
+) -> None:
+    move_ada(home, "home")
+    await say("Remind me when I get home to feed the cat", context=ada)
+    await home.config_entries.async_reload(entry.entry_id)
+    await home.async_block_till_done(wait_background_tasks=True)
+    before = list(delivered)
+    for state in ("not_home", "home"):
+        move_ada(home, state)
+        await home.async_block_till_done(wait_background_tasks=True)
+
+    assert not before
+    assert outcomes(delivered) == [("feed the cat", "ready")]
+
+
+async def test_an_arrival_counts_although_a_departure_was_not_waited_for(
+    home: HomeAssistant, *, entry, say: SayFn, ada: Context, delivered: list[Event]
+) -> None:
+    await say("Remind me when I get home to feed the cat", context=ada)
+    for state in ("home", "not_home"):
+        move_ada(home, state)
+        await home.async_block_till_done(wait_background_tasks=True)
+    await say("Remind me when I get home to eat", context=ada)
+    move_ada(home, "home")
+    await home.async_block_till_done(wait_background_tasks=True)
+
+    assert outcomes(delivered) == [("feed the cat", "ready"), ("eat", "ready")]
+
+
+@pytest.mark.parametrize(
+    ("said", "text", "states"),
+    [
+        ("Remind me when I get to work to call Grace", "When Ada Lovelace arrives at Work", ["home", "Work"]),
+        ("Remind me to call Grace when I leave work", "When Ada Lovelace leaves Work", ["Work", "home"]),
+    ],
+)
+async def test_a_reminder_waits_for_another_zone_than_the_home(
+    home: HomeAssistant, *, entry, say: SayFn, ada: Context, said: str, text: str, states: list[str], delivered
+) -> None:
+    home.states.async_set("zone.work", "0", {"friendly_name": "Work"})
+
+    answer = await say(said, context=ada)
+    for state in states[:-1]:
+        move_ada(home, state)
+        await home.async_block_till_done(wait_background_tasks=True)
+    before = list(delivered)
+    move_ada(home, states[-1])
+    await home.async_block_till_done(wait_background_tasks=True)
+
+    assert f"{text}: call Grace." in get_speech(answer)
+    assert not before
+    assert outcomes(delivered) == [("call Grace", "ready")]
+
+
+async def test_a_zone_in_a_task_is_a_word_of_it(home: HomeAssistant, entry, say: SayFn) -> None:
+    home.states.async_set("zone.work", "0", {"friendly_name": "Work"})
+
+    await say("Remind me at noon to go to work")
+
+    assert [each["summary"] for each in await items(home)] == ["go to work"]
+
+
+async def test_an_expired_reminder_says_so_in_its_description(
+    home: HomeAssistant, entry, say: SayFn, ada: Context, at: At
+) -> None:
+    await say("Remind Ada when she is home to feed the cat")
+
+    await at("2027-01-01T10:00:10")
+
+    shown = persistent_notification._async_get_or_create_notifications(home).values()
+    assert [each["description"] for each in await items(home)] == ["stopped waiting after 30 days"]
+    assert [each["message"] for each in shown] == ["feed the cat: stopped waiting after 30 days"]
 
 
 async def test_an_unknown_speaker_and_an_unknown_name_go_to_the_model(
@@ -609,3 +887,125 @@ async def test_a_store_that_is_away_refuses_a_reminder(home: HomeAssistant, *, e
     answer = await say("Remind me at noon to rest")
 
     assert get_speech(answer) == "I can't use my memory right now. Please try again later."
+
+
+# --- by the tools of a model
+
+
+def list_tools(model_server: ModelServer) -> list[dict[str, Any]]:
+    """Return the tools of the last request."""
+    return [each["function"] for each in model_server.requests[-1].body["tools"]]
+
+
+DENTIST = "I have to be at the dentist on Friday at 3 pm, make sure I get there"
+
+
+async def test_a_model_sets_a_reminder_to_the_time_that_was_said(
+    home: HomeAssistant, entry, say: SayFn, model_server: ModelServer
+) -> None:
+    model_server.script(call("remind", text="be at the dentist", when="on Friday at 3 pm"), words("I will."))
+
+    await say(DENTIST)
+
+    assert [(each["summary"], each["due"]) for each in await items(home)] == [
+        ("be at the dentist", "2026-12-04T15:00:00+01:00")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "when"),
+    [
+        ("be at the dentist", "on Saturday at 3 pm"),
+        ("be at the dentist", "on Friday at 4 pm"),
+        ("be at the dentist", "make sure"),
+        ("water the green plants", "on Friday at 3 pm"),
+    ],
+)
+async def test_a_model_sets_nothing_that_was_not_said(
+    home: HomeAssistant, *, entry, say: SayFn, model_server: ModelServer, text: str, when: str
+) -> None:
+    model_server.script(call("remind", text=text, when=when), words("I could not."))
+
+    await say(DENTIST)
+
+    assert await items(home) == []
+
+
+async def test_a_time_that_may_be_two_is_asked_by_the_model_and_answered_without_it(
+    home: HomeAssistant, entry, say: SayFn, model_server: ModelServer
+) -> None:
+    model_server.script(call("remind", text="be at the dentist", when="on Friday at 3"), words("Morning or evening?"))
+    await say("I have to be at the dentist on Friday at 3, make sure I get there")
+
+    answer = await say("in the afternoon")
+
+    assert "Friday, 4 December, at 3:00 PM: be at the dentist." in get_speech(answer)
+
+
+async def test_a_model_moves_and_finishes_reminders(
+    home: HomeAssistant, entry, say: SayFn, model_server: ModelServer
+) -> None:
+    await say("Remind me at noon to call Grace")
+    model_server.script(call("change_reminder", reminder="Grace", when="until 4 pm"), words("No."))
+    await say("the call to Grace can wait until 4 pm")
+    model_server.script(call("change_reminder", reminder="Grace", when="4 pm"), words("Moved."))
+    await say("the call to Grace can wait until 4 pm")
+    moved = [each["due"] for each in await items(home)]
+    model_server.script(call("change_reminder", reminder="Grace", when=""), words("Done."))
+    await say("no need for that reminder about the call to Grace any more")
+
+    assert moved == ["2026-12-02T16:00:00+01:00"]
+    assert [each["status"] for each in await items(home)] == ["completed"]
+
+
+@pytest.mark.parametrize("said", ["no need for that reminder any more", "is the reminder to call Grace still needed?"])
+async def test_a_model_finishes_only_what_the_speaker_means(
+    home: HomeAssistant, entry, say: SayFn, model_server: ModelServer, said: str
+) -> None:
+    await say("Remind me at noon to call Grace")
+    model_server.script(call("change_reminder", reminder="call Grace", when=""), words("Done."))
+
+    await say(said)
+
+    assert [each["status"] for each in await items(home)] == ["needs_action"]
+
+
+async def test_a_model_lists_reminders(entry, say: SayFn, model_server: ModelServer) -> None:
+    await say("Remind me at noon to call Grace")
+    model_server.script(call("reminders"), words("One."))
+
+    await say("is there a reminder about Grace somewhere?")
+
+    assert "Wednesday, 2 December, at 12:00 PM: call Grace" in str(model_server.requests[-1])
+
+
+@pytest.mark.parametrize(
+    ("said", "is_offered"),
+    [
+        (DENTIST, True),
+        ("I should not forget my umbrella when I leave", True),
+        ("there was something with a reminder", True),
+        ("tell me a joke", False),
+        ("what happened on Friday at 3 pm?", False),
+    ],
+)
+async def test_tools_are_offered_where_a_time_or_a_place_is_meant(
+    entry, say: SayFn, model_server: ModelServer, said: str, is_offered: bool
+) -> None:
+    model_server.script(words("Fine."))
+
+    await say(said)
+
+    names = {each["name"] for each in list_tools(model_server)}
+    assert [name in names for name in ("remind", "reminders", "change_reminder")] == [is_offered] * 3
+
+
+async def test_the_tools_take_less_than_200_tokens(home: HomeAssistant, entry, say: SayFn, model_server) -> None:
+    model_server.script(words("Fine."), words("Fine."))
+    await say("tell me a joke")
+    without = list_tools(model_server)
+    await say(DENTIST)
+    added = [ToolSchema(**each) for each in list_tools(model_server) if each not in without]
+
+    assert len(added) == 3
+    assert count_tools_tokens(added) <= 200

@@ -44,6 +44,26 @@ def test_a_daily_reminder_at_half_past_two_comes_once_on_the_day_of_a_change(day
     assert len(found) == 365
 
 
+def test_a_reminder_of_the_first_of_each_month_is_at_nine_through_both_changes() -> None:
+    found = dues(Recurrence(Frequency.MONTHS, day=1), local("2026-01-01T09:00"), local("2027-01-01T00:00"))
+
+    assert found == [local(f"2026-{month:02}-01T09:00") for month in range(1, 13)]
+
+
+def test_a_reminder_of_the_31st_is_on_the_last_day_of_each_month_and_after_the_hour_that_is_skipped() -> None:
+    # the clock changes on 31 March 2024
+    found = dues(Recurrence(Frequency.MONTHS, day=31), local("2024-01-31T02:30"), local("2024-07-01T00:00"))
+
+    assert [f"{each:%m-%d %H:%M}" for each in found] == [
+        "01-31 02:30",
+        "02-29 02:30",
+        "03-31 03:30",
+        "04-30 02:30",
+        "05-31 02:30",
+        "06-30 02:30",
+    ]
+
+
 @pytest.mark.parametrize(
     ("recurrence", "start", "expected"),
     [

@@ -9,12 +9,10 @@ from functools import lru_cache
 
 from homeassistant.components import conversation
 from homeassistant.components.homeassistant import llm as home_llm
-from homeassistant.core import CALLBACK_TYPE, HomeAssistant, callback
+from homeassistant.core import HomeAssistant, callback
 from homeassistant.helpers import area_registry as ar, entity_registry as er, floor_registry as fr, llm
 from homeassistant.util import yaml as yaml_util
-from homeassistant.util.hass_dict import HassKey
 
-from ...const import DOMAIN
 from ...window import EstimatedCounter
 from ..core.overview import Overview, Place
 
@@ -30,8 +28,6 @@ _LOOKUP_TOOL_NAMES = ("get_states", "GetLiveContext")
 _MAX_CACHED_TEXTS = 16
 
 _NOWHERE = Place()
-
-_OVERVIEW_KEY: HassKey[HomeOverview] = HassKey(f"{DOMAIN}_overview")
 
 type _ExposedEntities = Mapping[str, Mapping[str, str]]
 
@@ -133,22 +129,3 @@ def build_overview(hass: HomeAssistant, entities: _ExposedEntities) -> Overview:
         area_id = er.async_get_effective_area_id(hass, entry) if entry is not None and "areas" in entity else None
         overview.add_entity(place_by_area_id.get(area_id, _NOWHERE), entity["domain"], names)
     return overview
-
-
-@callback
-def async_acquire_overview(hass: HomeAssistant) -> CALLBACK_TYPE:
-    """Start the shared `HomeOverview`, or use it if it is running. Return a function that releases it."""
-    overview = hass.data.get(_OVERVIEW_KEY)
-    if overview is None:
-        overview = hass.data[_OVERVIEW_KEY] = HomeOverview(hass)
-        overview.async_start()
-    overview.user_count += 1
-
-    @callback
-    def release() -> None:
-        overview.user_count -= 1
-        if not overview.user_count:
-            overview.async_stop()
-            hass.data.pop(_OVERVIEW_KEY, None)
-
-    return release

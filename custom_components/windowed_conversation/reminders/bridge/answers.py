@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, time as clock_time
 from functools import cache
 import time
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import uuid7
 
 from homeassistant.components.zone import ENTITY_ID_HOME
@@ -21,25 +21,12 @@ from ..core.recurrence import Recurrence
 from ..core.reminder import MAX_TEXT_CHARS, Presence, Reminder
 from ..core.requests import AFTER_DELIVERY, ReminderRequest, ReminderRequestKind, ReminderSentences
 from ..core.times import DueTime, NamedTime, TimeParser, TimeQuestion, resolve_time
-from .schedule import ReminderList
+from .schedule import REPLY_SECONDS, ReminderList, format_time
 
-# How long a question waits for the reply, in seconds.
-_REPLY_SECONDS = 300.0
 _MAX_LISTED = 10
-_NOON = 12
 
 
-@dataclass(frozen=True, slots=True)
-class _OpenQuestion:
-    """A request whose time was asked, and the person and device that were asked."""
-
-    request: ReminderRequest
-    listener: tuple[str | None, str | None]
-    asked_at: float
-
-
-@dataclass(frozen=True, slots=True)
-class ReminderAnswer:
+class ReminderAnswer(NamedTuple):
     """An answer about reminders."""
 
     speech: str
@@ -69,22 +56,6 @@ def parse_recurrence(text: str, language: str) -> Recurrence | None:
     """Return the recurrence that is all of a text, in a language or in English, or None."""
     today, parsers = dt_util.now().date(), filter(None, map(get_sentences, (language, "en")))
     return next(filter(None, (each.times.find_recurrence(text, today) for each in parsers)), None)
-
-
-async def async_format_time(hass: HomeAssistant, language: str, at: datetime) -> str:
-    """Return a day and a time as they are spoken: "Friday, 4 December, at 7:00"."""
-    spoken = load_language(language if get_sentences(language) else "en")["reminders"]["spoken"]
-    local = dt_util.as_local(at)
-    hour, ending = local.hour, ""
-    if "halves" in spoken:
-        hour, ending = local.hour % _NOON or _NOON, f" {spoken['halves'][local.hour // _NOON]}"
-    return str(spoken["format"]).format(
-        weekday=spoken["weekdays"].split()[local.weekday()],
-        month=spoken["months"].split()[local.month - 1],
-        day=local.day,
-        number=local.month,
-        time=f"{hour}:{local.minute:02}{ending}",
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,14 +100,11 @@ class ReminderAnswerer:
 
     def _take_reply(self, sentences: ReminderSentences) -> ReminderRequest | None:
         """Return the request of the last question with the time that the input names, or None if it names none."""
-        question: _OpenQuestion | None = self.reminders.questions.pop(self.conversation_key, None)
-        listener = (self.speaker.person, self.speaker.device)
-        if question is None or question.listener != listener or time.monotonic() - question.asked_at > _REPLY_SECONDS:
+        request, asked_at = self.reminders.questions.pop((self.speaker.person, self.speaker.device), (None, 0.0))
+        if request is None or time.monotonic() - asked_at > REPLY_SECONDS:
             return None
-        named = sentences.times.find_only(self.speaker.text)
-        if named is None:
-            return None
-        return replace(question.request, named=question.request.named.with_parts_of(named))
+        named = sentences.find_time(self.speaker.text, self.find_zones())
+        return None if named is None else replace(request, named=request.named.with_parts_of(named))
 
     async def async_answer(self, request: ReminderRequest) -> ReminderAnswer | None:
         """Carry out a request and return the answer, or None if a model has to answer. Raises `MemoryUnavailable`."""
@@ -262,16 +230,17 @@ class ReminderAnswerer:
 
     async def _async_format_item(self, reminder: Reminder) -> str:
         """Return the time and the text of a reminder."""
-        due = reminder.due_at(dt_util.get_default_time_zone())
-        when = []
+        due, place = reminder.due_at(dt_util.get_default_time_zone()), reminder.place
+        when = [reminder.repeats] if reminder.repeats else []
         if due is not None:
-            when.append(await async_format_time(self.hass, self.speaker.language, dt_util.utc_from_timestamp(due)))
-        elif reminder.place is not None:
-            state = self.hass.states.get(reminder.place.person)
-            phrase = "reminder_arrival" if reminder.place.is_arrival else "reminder_departure"
-            when.append(await self._async_say(phrase, name=state.name if state else reminder.place.person))
-        if reminder.repeats:
-            when.append(reminder.repeats)
+            when.insert(0, format_time(self.speaker.language, due))
+        elif place is not None:
+            person, zone = [self.hass.states.get(each) for each in (place.person, place.zone or ENTITY_ID_HOME)]
+            phrase = "reminder_departure"
+            if place.is_arrival:
+                phrase = "reminder_arrival_zone" if place.zone else "reminder_arrival"
+            names = {"name": person.name if person else place.person, "zone": zone.name if zone else place.zone}
+            when.append(await self._async_say(phrase, **names))
         return f"{', '.join(when)}: {reminder.text}" if when else reminder.text
 
     async def _async_say(self, key: str, **placeholders: Any) -> str:

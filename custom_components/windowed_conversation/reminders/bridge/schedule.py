@@ -1,30 +1,41 @@
 """The list of reminders: kept in the store, the next one scheduled, each delivered once, by time or by place."""
 
 import asyncio
-from collections.abc import Callable, Collection, Coroutine
-from datetime import datetime
-from functools import partial
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from dataclasses import replace
 import logging
-import math
-import sqlite3
 import time
-from typing import Any, Protocol
 
-from homeassistant.const import ATTR_ENTITY_ID, EVENT_CORE_CONFIG_UPDATE, STATE_HOME, Platform
-from homeassistant.core import CALLBACK_TYPE, Context, Event, EventStateChangedData, HassJob, HomeAssistant, callback
+from homeassistant.const import ATTR_ENTITY_ID, EVENT_CORE_CONFIG_UPDATE, STATE_HOME, STATE_ON, Platform
+from homeassistant.core import (
+    CALLBACK_TYPE,
+    Context,
+    CoreState,
+    Event,
+    HassJob,
+    HomeAssistant,
+    callback,
+)
 from homeassistant.helpers import entity_registry as er
 from homeassistant.helpers.event import async_track_point_in_utc_time, async_track_state_change_event
+from homeassistant.helpers.start import async_at_started
 from homeassistant.util import dt as dt_util
 
 from ...bridge.delivery import Delivery, async_announce, async_mention, async_notify
 from ...bridge.errors import async_get_spoken_text, log_fault
 from ...bridge.persons import async_get_device_owners
 from ...bridge.turn_report import EVENT_REMINDER
-from ...memory.core import Erasure, LostRows, Memory, MemoryUnavailable
+from ...const import DOMAIN
+from ...memory.core import Memory, MemoryAccess, MemoryUnavailable
+from ...memory.turn.speaker import load_language
 from ..core.reminder import MAX_REMINDERS, Reminder, delete_reminders, read_reminders, write_reminder
-from ..core.rows import delete_of_person
+from ..core.requests import ReminderRequest
 
 _LOGGER = logging.getLogger(__name__)
+
+# The unique id of the list.
+LIST_KEY = "reminders"
 
 # In seconds. The clock may be set forward, which no timer notices, so that none waits longer than this.
 _MAX_WAIT_SECONDS = 3_600.0
@@ -33,30 +44,13 @@ _LATE_SECONDS = 120.0
 # One that is later than this is only listed.
 _MAX_LATE_SECONDS = 86_400.0
 # How long after a reminder "done" and "again in ten minutes" are about it.
-_REPLY_SECONDS = 300.0
+REPLY_SECONDS = 300.0
+# The id of the label of schedules and toggles that are on in quiet hours.
+_QUIET_HOURS_LABEL = "quiet_hours"
+# A lamp may have that label, too.
+_QUIET_HOURS_DOMAINS = frozenset({"schedule", "input_boolean", "binary_sensor"})
+_NOON = 12
 _UNKNOWN_PLACES = frozenset({"unknown", "unavailable"})
-
-
-class ReminderStore(Protocol):
-    """The store. Its coroutines raise MemoryUnavailable while the file cannot be used."""
-
-    def async_allow_file(self) -> None:
-        """Let a change create the file, even if no option asks for one."""
-        ...
-
-    async def async_read[Result](self, read: Callable[[Memory], Result], default: Result) -> Result:
-        """Return the result of `read`, or `default` if there is no file yet."""
-        ...
-
-    async def async_change[Result](self, work: Callable[[Memory], Result]) -> Result:
-        """Return the result of `work` once its changes are on disk."""
-        ...
-
-
-# Returns the store, or None if no account is set up.
-type StoreGetter = Callable[[], ReminderStore | None]
-# Formats the time of a reminder in a language.
-type TimeFormatter = Callable[[str, datetime], Coroutine[Any, Any, str]]
 
 
 class ReminderList:
@@ -65,28 +59,22 @@ class ReminderList:
     `reminders` are in the order in which they were set. `get_store` returns None if no account is set up.
     """
 
-    def __init__(
-        self,
-        hass: HomeAssistant,
-        get_store: StoreGetter,
-        format_time: TimeFormatter,
-    ) -> None:
+    def __init__(self, hass: HomeAssistant, get_store: Callable[[], MemoryAccess | None]) -> None:
         self.reminders: dict[str, Reminder] = {}
         self.listeners: list[Callable[[], None]] = []
-        # Questions that wait for a reply, by the keys of their conversations.
-        self.questions: dict[str, Any] = {}
-        self.entity_id: str | None = None
+        # Requests whose time was asked, and when on the monotonic clock, by the person and the device that were asked.
+        self.questions: dict[tuple[str | None, str | None], tuple[ReminderRequest, float]] = {}
         self._hass = hass
         self._get_store = get_store
         self._is_in_use: Callable[[str], bool] = lambda _satellite: False
-        self._format_time = format_time
         self._users = 0
         self._in_delivery: set[str] = set()
         # The reminder that was delivered last to each satellite, by its id in the registry, and to each person, with
         # the time on the monotonic clock.
         self._delivered: dict[str, tuple[str, float]] = {}
         self._cancel_timer: CALLBACK_TYPE | None = None
-        self._stop_tracking: list[CALLBACK_TYPE] = []
+        self._stops: list[CALLBACK_TYPE] = []
+        self._stop_tracking: CALLBACK_TYPE | None = None
         self._write_lock = asyncio.Lock()
 
     async def async_acquire(self, is_in_use: Callable[[str], bool]) -> CALLBACK_TYPE:
@@ -97,7 +85,10 @@ class ReminderList:
         self._is_in_use = is_in_use
         self._users += 1
         if self._users == 1:
-            self._stop_tracking = [self._hass.bus.async_listen(EVENT_CORE_CONFIG_UPDATE, self._on_config_update)]
+            self._stops = [
+                self._hass.bus.async_listen(EVENT_CORE_CONFIG_UPDATE, self._on_change),
+                async_at_started(self._hass, self._schedule),
+            ]
         await self.async_read()
         return self._release
 
@@ -105,17 +96,17 @@ class ReminderList:
     def _release(self) -> None:
         self._users -= 1
         if not self._users:
-            for stop in (*self._stop_tracking, self._cancel_timer):
+            for stop in (*self._stops, self._stop_tracking, self._cancel_timer):
                 if stop is not None:
                     stop()
-            self._stop_tracking, self._cancel_timer = [], None
+            self._stops, self._stop_tracking, self._cancel_timer = [], None, None
 
     async def async_read(self) -> None:
         """Read the reminders from the store. Without a file there are none."""
         store, nothing = self._get_store(), list[Reminder]()
         async with self._write_lock:
             try:
-                found = await store.async_read(_read, nothing) if store is not None else nothing
+                found = await store.async_read(read_reminders, nothing) if store is not None else nothing
             except MemoryUnavailable as err:
                 _LOGGER.debug("Reminders wait for the store: %s", err.reason)
                 return
@@ -127,47 +118,44 @@ class ReminderList:
         if reminder.id not in self.reminders and len(self.reminders) >= MAX_REMINDERS:
             raise MemoryUnavailable("full")
         async with self._write_lock:
-            await self._async_change(partial(_write, reminder))
+            await self._async_change(write_reminder, reminder)
             self.reminders[reminder.id] = reminder
         self._on_change()
 
     async def async_delete(self, ids: Collection[str]) -> None:
         """Delete reminders. Raises `MemoryUnavailable`."""
         async with self._write_lock:
-            await self._async_change(partial(_delete, tuple(ids)))
+            await self._async_change(delete_reminders, tuple(ids))
             self.reminders = {key: each for key, each in self.reminders.items() if key not in ids}
         self._on_change()
 
     def get_delivered(self, satellite: str | None, person: str | None) -> Reminder | None:
         """Return the reminder that a satellite or a person has heard in the last five minutes."""
         heard = [self._delivered[each] for each in (satellite, person) if each in self._delivered]
-        recent = [(at, each) for each, at in heard if time.monotonic() - at < _REPLY_SECONDS]
+        recent = [(at, each) for each, at in heard if time.monotonic() - at < REPLY_SECONDS]
         return self.reminders.get(max(recent)[1]) if recent else None
 
-    async def _async_change(self, work: Callable[[Memory], None]) -> None:
-        store = self._get_store()
-        if store is None:
+    async def _async_change[*Arguments](
+        self, work: Callable[[Memory, *Arguments], None], *arguments: *Arguments
+    ) -> None:
+        if (store := self._get_store()) is None:
             raise MemoryUnavailable("closed")
         store.async_allow_file()
-        await store.async_change(work)
+        await store.async_change(work, *arguments)
 
     @callback
-    def _on_config_update(self, _event: Event) -> None:
-        self._on_change()
-
-    @callback
-    def _on_change(self) -> None:
+    def _on_change(self, _event: Event | None = None) -> None:
         self._schedule()
         for listener in tuple(self.listeners):
             listener()
 
     @callback
-    def _schedule(self, _now: datetime | None = None) -> None:
+    def _schedule(self, _cause: object = None) -> None:
         """Deliver the reminders that are due, and schedule the next one."""
         if self._cancel_timer is not None:
             self._cancel_timer()
             self._cancel_timer = None
-        if not self._users:
+        if not self._users or self._hass.state is not CoreState.running:
             return
         self._track_places()
         now, times = time.time(), []
@@ -182,34 +170,34 @@ class ReminderList:
         if times:
             next_at = dt_util.utc_from_timestamp(min(*times, now + _MAX_WAIT_SECONDS))
             self._cancel_timer = async_track_point_in_utc_time(
-                self._hass, HassJob(self._on_time, cancel_on_shutdown=True), next_at
+                self._hass, HassJob(self._schedule, cancel_on_shutdown=True), next_at
             )
 
     @callback
-    def _on_time(self, _now: datetime) -> None:
-        self._cancel_timer = None
-        self._schedule()
-
-    @callback
     def _track_places(self) -> None:
-        for stop in self._stop_tracking[1:]:
-            stop()
-        persons = {each.place.person for each in self.reminders.values() if each.place and each.is_waiting}
-        self._stop_tracking[1:] = (
-            [async_track_state_change_event(self._hass, sorted(persons), self._on_place)] if persons else []
-        )
-
-    @callback
-    def _on_place(self, event: Event[EventStateChangedData]) -> None:
-        old, new = event.data["old_state"], event.data["new_state"]
-        if old is None or new is None or not _UNKNOWN_PLACES.isdisjoint((old.state, new.state)):
-            return
-        was_home, is_home = old.state == STATE_HOME, new.state == STATE_HOME
-        for reminder in tuple(self.reminders.values()):
-            place = reminder.place
-            is_met = place is not None and place.person == event.data["entity_id"] and place.is_arrival == is_home
-            if was_home != is_home and is_met and reminder.is_waiting and reminder.id not in self._in_delivery:
+        """Deliver the reminders whose person is in their place, and arm those that wait for a change of it."""
+        if self._stop_tracking is not None:
+            self._stop_tracking()
+        waiting = [(each, each.place) for each in self.reminders.values() if each.place and each.is_waiting]
+        persons = {place.person for _, place in waiting}
+        self._stop_tracking = async_track_state_change_event(self._hass, persons, self._schedule) if persons else None
+        for reminder, place in waiting:
+            person, zone = self._hass.states.get(place.person), self._hass.states.get(place.zone)
+            if person is None or person.state in _UNKNOWN_PLACES or (place.zone and zone is None):
+                continue
+            if reminder.id in self._in_delivery:
+                continue
+            is_met = (person.state == (zone.name if zone else STATE_HOME)) == place.is_arrival
+            if is_met and place.is_armed:
                 self._start_delivery(reminder, time.time())
+            elif not is_met and not place.is_armed:
+                self.reminders[reminder.id] = replace(reminder, place=replace(place, is_armed=True))
+                self._hass.async_create_task(self._async_store(reminder.id), "arm a reminder")
+
+    async def _async_store(self, reminder_id: str) -> None:
+        with suppress(MemoryUnavailable):
+            if (reminder := self.reminders.get(reminder_id)) is not None:
+                await self.async_put(reminder)
 
     @callback
     def _start_delivery(self, reminder: Reminder, due: float) -> None:
@@ -258,6 +246,10 @@ class ReminderList:
 
     async def _async_announce(self, reminder: Reminder, satellites: Collection[str], text: str) -> bool:
         """Announce a text on satellites, given by their ids in the registry. Return whether any of them did."""
+        labelled = er.async_entries_for_label(er.async_get(self._hass), _QUIET_HOURS_LABEL)
+        quiet = [each.entity_id for each in labelled if each.domain in _QUIET_HOURS_DOMAINS]
+        if any(self._hass.states.is_state(each, STATE_ON) for each in quiet):
+            return False
         calls = [async_announce(self._hass, each, text, Context(), self._is_in_use) for each in satellites]
         heard = [each for each, done in zip(satellites, await asyncio.gather(*calls), strict=True) if done]
         self._delivered |= dict.fromkeys(heard, (reminder.id, time.monotonic()))
@@ -275,8 +267,26 @@ class ReminderList:
         ]
 
     def _fire_event(self, reminder: Reminder, outcome: str) -> None:
+        # the list may not have been added yet when Home Assistant has just started
+        entity_id = er.async_get(self._hass).async_get_entity_id(Platform.TODO, DOMAIN, LIST_KEY)
         data = {"uid": reminder.id, "summary": reminder.text, "person": reminder.person, "outcome": outcome}
-        self._hass.bus.async_fire(EVENT_REMINDER, {ATTR_ENTITY_ID: self.entity_id, **data})
+        self._hass.bus.async_fire(EVENT_REMINDER, {ATTR_ENTITY_ID: entity_id, **data})
+
+
+def format_time(language: str, at: float) -> str:
+    """Return a day and a time as they are spoken: "Friday, 4 December, at 7:00". `at` is in seconds since the epoch."""
+    spoken = (load_language(language) or load_language("en"))["reminders"]["spoken"]
+    local = dt_util.as_local(dt_util.utc_from_timestamp(at))
+    hour, ending = local.hour, ""
+    if "halves" in spoken:
+        hour, ending = local.hour % _NOON or _NOON, f" {spoken['halves'][local.hour // _NOON]}"
+    return str(spoken["format"]).format(
+        weekday=spoken["weekdays"].split()[local.weekday()],
+        month=spoken["months"].split()[local.month - 1],
+        day=local.day,
+        number=local.month,
+        time=f"{hour}:{local.minute:02}{ending}",
+    )
 
 
 def _next_time(reminder: Reminder) -> float | None:
@@ -284,28 +294,3 @@ def _next_time(reminder: Reminder) -> float | None:
     if not reminder.is_waiting:
         return None
     return reminder.due_at(dt_util.get_default_time_zone()) or reminder.expires_at
-
-
-def _read(memory: Memory) -> list[Reminder]:
-    with memory.database.read_transaction() as connection:
-        return read_reminders(connection)
-
-
-def _write(reminder: Reminder, memory: Memory) -> None:
-    with memory.database.write_transaction() as connection:
-        write_reminder(connection, reminder)
-
-
-def _delete(ids: tuple[str, ...], memory: Memory) -> None:
-    with memory.database.write_transaction() as connection:
-        delete_reminders(connection, ids)
-
-
-def forget_reminders(connection: sqlite3.Connection, erasure: Erasure, lost: LostRows, dry_run: bool) -> LostRows:
-    """Delete the reminders for a person if everything of theirs is forgotten. Return `lost` unchanged."""
-    conditions = erasure.conditions
-    is_selective = conditions.is_explicit or conditions.agent is not None
-    is_whole = not is_selective and conditions.time_span == (-math.inf, math.inf)
-    if isinstance(conditions.person, str) and is_whole and not dry_run:
-        delete_of_person(connection, conditions.person)
-    return lost

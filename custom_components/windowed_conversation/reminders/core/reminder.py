@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
-from datetime import date, datetime, time, tzinfo
+from datetime import datetime, time, tzinfo
 import json
 import logging
 import math
@@ -165,12 +165,3 @@ def forget_reminders(connection: sqlite3.Connection, erasure: Erasure, lost: Los
     if isinstance(conditions.person, str) and is_whole and not dry_run:
         connection.execute("DELETE FROM reminder WHERE person = ?", (conditions.person,))
     return lost
-
-
-def split_due(due: date | datetime | None, zone: tzinfo) -> tuple[datetime | None, bool]:
-    """Return the local time of a due date, and whether it is only a day."""
-    if due is None:
-        return None, False
-    if isinstance(due, datetime):
-        return (due.astimezone(zone) if due.tzinfo else due).replace(tzinfo=None), False
-    return datetime.combine(due, _DAY_TIME), True
