@@ -23,10 +23,8 @@ from custom_components.windowed_conversation.agents.actions.turns import TURN_OU
 from custom_components.windowed_conversation.agents.issues import FIXABLE_ISSUES, Issue
 from custom_components.windowed_conversation.agents.statistics import LAST_ROUTE_STATES
 from custom_components.windowed_conversation.bridge.errors import (
-    _PRESENTATION_BY_CLASS,
     HEARD_KEY_BY_KEY,
     LOCAL_WORKS_KEY,
-    describe_error,
 )
 from custom_components.windowed_conversation.bridge.fillers import FILLER_KEYS, FillerMode
 from custom_components.windowed_conversation.bridge.openings import OpeningKind
@@ -57,7 +55,6 @@ from custom_components.windowed_conversation.const import (
 from custom_components.windowed_conversation.flows.account import _LIST_ERROR_KEYS, _MODEL_ERROR_KEYS
 from custom_components.windowed_conversation.memory.core import KINDS
 from custom_components.windowed_conversation.memory.turn.remember_requests import ReplyKey
-from custom_components.windowed_conversation.providers.errors import RateLimited
 from custom_components.windowed_conversation.providers.models import SELECTABLE_EFFORTS
 from custom_components.windowed_conversation.sensor import COST_SENSORS, MEMORY_SENSORS, SENSORS
 from custom_components.windowed_conversation.turn.context import ContextPlacement
@@ -65,6 +62,7 @@ from custom_components.windowed_conversation.turn.routing import RoutingMode, Sc
 from custom_components.windowed_conversation.window import ToolResultMode
 from scripts.measure_size import find_growth, measure_package, read_baseline
 
+from .bridge.test_heard_errors import FAILURES
 from .repository_files import ACTIONS, ICONS, MANIFEST, MODULES, PACKAGE, REPOSITORY, TEXTS, calls, placeholders, syntax
 
 HACS = json.loads((REPOSITORY / "hacs.json").read_text())
@@ -269,10 +267,9 @@ def test_every_error_and_abort_is_one_of_the_flows() -> None:
 
 
 def test_every_exception_has_its_text_and_every_text_its_exception() -> None:
-    told = first_arguments("ErrorPresentation")
+    told = {failure.key for failure in FAILURES}
     refused = first_arguments("build_translated_error", "build_refusal", "UnreadableFile")
 
-    assert told >= {failure.key for failure in _PRESENTATION_BY_CLASS.values()}
     assert TEXTS["exceptions"].keys() == told | refused
 
 
@@ -297,13 +294,6 @@ def test_phrase_has_placeholders_that_memory_fills_in(subtests: pytest.Subtests)
             known = {"facts", "replaced", "more", "counts", "count", "first", "last"}
 
             assert placeholders(TEXTS["common"][phrase]) <= known
-
-
-FAILURES = [
-    *_PRESENTATION_BY_CLASS.values(),
-    *(describe_error(RateLimited("", each)) for each in (7, 700, 70_000)),
-    describe_error(ValueError()),
-]
 
 
 def test_exception_has_the_placeholders_of_its_text(subtests: pytest.Subtests) -> None:

@@ -19,7 +19,7 @@ from .agents.config import AgentConfig
 from .agents.forgetting import async_forget_removed_owners, async_track_user_removal
 from .agents.hand_over import async_is_in_use
 from .agents.issues import async_clear_issues, async_review_windows
-from .agents.local_intents import async_prepare_first_command
+from .agents.local_intents import async_load_requests, async_prepare_first_command
 from .agents.reminders import async_acquire_reminders
 from .agents.setup import async_get_closing_lock, async_retain_memory, async_set_up_account
 from .agents.store import async_get_store, async_start_store
@@ -28,7 +28,6 @@ from .bridge.errors import build_translated_error, describe_error
 from .bridge.persons import async_copy_speaker_rows
 from .const import CONF_PROVIDER, DOMAIN, PROVIDER_NONE
 from .home.bridge.states import async_acquire_home_states
-from .memory.bridge.sentences import async_load_sentences
 from .memory.bridge.tools import MemoryAPI
 from .page import async_register_commands, async_register_page
 from .providers import Provider, ProviderError
@@ -67,7 +66,7 @@ def _async_prepare_first_command(hass: HomeAssistant, _event: Event) -> None:
 
 async def async_setup_entry(hass: HomeAssistant, entry: AccountConfigEntry) -> bool:
     """Set up an account and its agents. Does not wait for the account's server: local commands do not need it."""
-    await async_load_sentences(hass, hass.config.language)
+    await async_load_requests(hass, hass.config.language)
     async with async_get_closing_lock(hass):
         _async_clean_up_removed(hass)
     async_copy_speaker_rows(hass, entry)

@@ -15,11 +15,10 @@ from homeassistant.helpers.entity_platform import AddConfigEntryEntitiesCallback
 
 from .agents.agent import AccountConfigEntry, Agent
 from .agents.hand_over import async_fire_lost_answers
-from .agents.local_intents import async_keep_sentences_prepared, async_prepare_sentences
+from .agents.local_intents import async_keep_sentences_prepared, async_load_requests, async_prepare_sentences
 from .agents.turns import async_take_turn
 from .const import SUBENTRY_CONVERSATION
 from .entity import AgentEntity
-from .memory.bridge.sentences import async_load_sentences
 from .turn.routing import RoutingMode
 
 PARALLEL_UPDATES = 0
@@ -67,7 +66,7 @@ class WindowedConversationEntity(AgentEntity, ConversationEntity):
         A pipeline calls this when it begins to recognize speech.
         """
         self.agent.give_head_start()
-        await async_load_sentences(self.hass, language or self.hass.config.language)
+        await async_load_requests(self.hass, language or self.hass.config.language)
         if self.agent.config.routing is not RoutingMode.MODEL_ONLY:
             await async_prepare_sentences(self.hass, language)
 

@@ -7,7 +7,7 @@ from homeassistant.core import HomeAssistant
 import pytest
 
 from custom_components.windowed_conversation.bridge.errors import (
-    _PRESENTATION_BY_CLASS,
+    _KEY_BY_CLASS,
     SPOKEN_LANGUAGES,
     ErrorPresentation,
     async_get_heard_phrase,
@@ -21,7 +21,7 @@ TEXTS = {
     for language in SPOKEN_LANGUAGES
 }
 FAILURES = [
-    *_PRESENTATION_BY_CLASS.values(),
+    *(ErrorPresentation(key) for key in _KEY_BY_CLASS.values() if key not in ("redirected", "local_answer_failed")),
     *(describe_error(RateLimited("", seconds)) for seconds in (None, 7, 119, 700, 70_000, 1_999_999)),
     describe_error(Redirected("https://models.example.com:8443")),
     describe_error(ValueError("secret")),

@@ -68,8 +68,9 @@ from .gate import Gate
 from .live_context import TurnContext, calculate_live_limit
 from .local_intents import LocalAnswerer
 from .match_checker import REASONS_FOR_DEFAULT_AGENT
-from .reminders import async_get_reminders, build_reminder_answerer
+from .reminders import async_get_reminders
 from .store import async_get_store
+from .turn_questions import TurnQuestionAnswerer
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -145,21 +146,34 @@ class ConversationTurn:
 
     async def answer_locally(self, situation: Situation) -> LocalMessagesBuilder | RouteReason:
         """See `TurnHost.answer_locally`."""
-        config = self.agent.config
+        config, hass, memory = self.agent.config, self.agent.hass, None
+        can_ask_model = config.routing is not RoutingMode.LOCAL_ONLY
+        if (store := async_get_store(hass)) is not None:
+            # forgetting works without memory
+            memory = MemoryAnswerer(
+                hass,
+                store,
+                self.speaker,
+                partial(async_run_deletion, hass),
+                self.dialog,
+                has_memory=config.memory,
+                can_model_forget=config.memory and bool(config.llm_apis) and can_ask_model,
+            )
         self.intents = LocalAnswerer(
-            self.agent.hass,
+            hass,
             self.user_input,
             self.chat_log,
             self.gate,
-            can_ask_model=config.routing is not RoutingMode.LOCAL_ONLY,
+            can_ask_model=can_ask_model,
             model_has_tools=bool(config.llm_apis),
-            memory=_build_memory_answerer(self),
-            reminders=build_reminder_answerer(self.agent.hass, self.user_input, self.speaker, self.window_key),
+            memory=memory,
+            reminders=self.reminders,
+            turn_questions=TurnQuestionAnswerer(hass, self.agent.id, self.speaker, self.window.conversation_id),
         )
         answer = await self.intents.answer_input(situation)
         self.recognition_seconds = time.monotonic() - self.state.started_at
-        if self.intents.is_memory_answer:
-            self.state.decision = RouteDecision(Route.LOCAL, RouteReason.MEMORY_REQUEST)
+        if self.intents.own_reason is not None:
+            self.state.decision = RouteDecision(Route.LOCAL, self.intents.own_reason)
         return answer
 
     def defer(self, work: Callable[[], None]) -> None:
@@ -253,23 +267,6 @@ class ConversationTurn:
         """See `TurnHost.run_in_background`."""
         entry = self.current_agent.entry
         entry.async_create_background_task(self.agent.hass, work, f"model of {self.entity_id} is loaded")
-
-
-def _build_memory_answerer(turn: ConversationTurn) -> MemoryAnswerer | None:
-    """Return the answers of memory to a turn's input, or None without a store. Forgetting works without memory."""
-    store = async_get_store(turn.agent.hass)
-    if store is None:
-        return None
-    hass, config = turn.agent.hass, turn.agent.config
-    return MemoryAnswerer(
-        hass,
-        store,
-        turn.speaker,
-        partial(async_run_deletion, hass),
-        turn.dialog,
-        has_memory=config.memory,
-        can_model_forget=config.memory and bool(config.llm_apis) and config.routing is not RoutingMode.LOCAL_ONLY,
-    )
 
 
 def build_turn_memory_tools(turn: ConversationTurn) -> tuple[llm.Tool, ...]:

@@ -25,12 +25,14 @@ from ..bridge.openings import async_find_openings, may_open, read_intent
 from ..bridge.persons import async_build_place_replacer
 from ..const import DOMAIN
 from ..memory.bridge.answers import MemoryAnswer, MemoryAnswerer
-from ..reminders.bridge.answers import ReminderAnswerer
+from ..memory.bridge.sentences import are_sentences_loaded, async_load_sentences
+from ..reminders.bridge.answers import ReminderAnswerer, get_sentences
 from ..turn.errors import LocalAnswerFailed
 from ..turn.routing import WRONG_MATCH_REASONS, RouteReason, Situation
 from ..window import Message
 from .gate import Gate
 from .match_checker import MatchChecker
+from .turn_questions import TurnQuestionAnswerer, load_patterns
 
 if TYPE_CHECKING:
     from hassil.recognize import RecognizeResult
@@ -47,6 +49,15 @@ _REGISTRY_EVENTS = (
     er.EVENT_ENTITY_REGISTRY_UPDATED,
     fr.EVENT_FLOOR_REGISTRY_UPDATED,
 )
+
+
+async def async_load_requests(hass: HomeAssistant, language: str) -> None:
+    """Load the sentences of memory, reminders and questions about turns, if those of memory are not loaded yet."""
+    if not are_sentences_loaded(language):
+        await hass.async_add_executor_job(get_sentences, language)
+        await hass.async_add_executor_job(load_patterns, language)
+        # the last, because a turn asks whether these are loaded
+        await async_load_sentences(hass, language)
 
 
 async def async_prepare_sentences(hass: HomeAssistant, language: str | None = None) -> None:
@@ -98,62 +109,52 @@ async def async_is_never_mind(hass: HomeAssistant, user_input: ConversationInput
 class LocalAnswerer:
     """Answers one turn locally."""
 
-    def __init__(
-        self,
-        hass: HomeAssistant,
-        user_input: conversation.ConversationInput,
-        chat_log: conversation.ChatLog,
-        gate: Gate,
-        *,
-        can_ask_model: bool,
-        model_has_tools: bool,
-        memory: MemoryAnswerer | None = None,
-        reminders: ReminderAnswerer | None = None,
-    ) -> None:
-        self._hass = hass
-        self._user_input = user_input
-        self._chat_log = chat_log
-        self._gate = gate
-        self._can_ask_model = can_ask_model
-        self._model_has_tools = model_has_tools
-        self._memory_answers = memory
-        self._reminder_answers = reminders
-        self._is_recorded = True
-        # Home Assistant's intent response, or None before the answer.
-        self.response: IntentResponse | None = None
-        # Whether the answer is a question that waits for a yes or no.
-        self.asks = False
-        # The text of Home Assistant's answer, empty before the answer.
-        self.answer_text = ""
-        # Whether memory has answered.
-        self.is_memory_answer = False
+    hass: HomeAssistant
+    user_input: ConversationInput
+    chat_log: conversation.ChatLog
+    gate: Gate
+    can_ask_model: bool
+    model_has_tools: bool
+    memory: MemoryAnswerer | None = None
+    reminders: ReminderAnswerer | None = None
+    turn_questions: TurnQuestionAnswerer | None = None
+    # Home Assistant's intent response, or None before the answer.
+    response: IntentResponse | None = None
+    # Whether the answer is a question that waits for a yes or no.
+    asks: bool = False
+    # The text of Home Assistant's answer, empty before the answer.
+    answer_text: str = ""
+    # The reason if memory, the reminders or the record have answered.
+    own_reason: RouteReason | None = None
+    _is_recorded: bool = True
 
     async def answer_input(self, situation: Situation) -> Callable[[], tuple[Message, ...]] | RouteReason:
         """Answer locally. Return a function that builds the messages to record, or the reason to ask the model."""
-        before = len(self._chat_log.content)
-        if not self._can_ask_model:
+        before = len(self.chat_log.content)
+        if not self.can_ask_model:
             situation = Situation()
         answer = (
-            (await self._answer_gate() if self._gate.has_reply else None)
+            (self._build_question(await self.gate.async_answer_reply(self._carry_out)) if self.gate.has_reply else None)
             or await self._try_sentence_triggers()
-            or await self._ask_memory()
-            or await self._ask_reminders()
+            or await self._ask_own_answerers()
             or await self._try_intents(situation)
         )
-        if isinstance(answer, RouteReason) and not self._can_ask_model:
-            answer = await self._ask_again() or await (
-                self._build_apology() if answer in WRONG_MATCH_REASONS else self._answer_loosely()
-            )
+        if isinstance(answer, RouteReason) and not self.can_ask_model:
+            question = await self.memory.ask_again() if self.memory else None
+            if question is not None:
+                answer = self._build_memory_response(question)
+            elif answer in WRONG_MATCH_REASONS:
+                answer = await self._build_apology()
+            else:
+                answer = await self._answer_loosely()
         if isinstance(answer, RouteReason):
             return answer
         self.response, self.answer_text = answer, get_speech(answer)
+        if answer.intent is not None:
+            self.gate.called = [answer.intent.intent_type]
         if answer.response_type is IntentResponseType.ERROR:
             raise LocalAnswerFailed(f"local error code {answer.error_code}")
-        return partial(convert_contents, self._hass, self._chat_log.content[before:] if self._is_recorded else ())
-
-    async def _answer_gate(self) -> IntentResponse:
-        """Return the answer to a yes or a code, after carrying out the action that waited for it."""
-        return self._build_question(await self._gate.async_answer_reply(self._carry_out))
+        return partial(convert_contents, self.hass, self.chat_log.content[before:] if self._is_recorded else ())
 
     async def _carry_out(self, sentence: ConversationInput) -> str:
         response = await conversation.async_handle_intents(self.hass, sentence, self.chat_log)
@@ -173,26 +174,20 @@ class LocalAnswerer:
         speech = await conversation.async_handle_sentence_triggers(self.hass, self.user_input, self.chat_log)
         return None if speech is None else self._build_response(speech)
 
-    async def _ask_memory(self) -> IntentResponse | None:
-        """Return the answer of memory to a request such as "remember that ...", which Home Assistant does not know."""
-        return self._build_memory_response(await self._memory_answers.answer_input() if self._memory_answers else None)
+    async def _ask_own_answerers(self) -> IntentResponse | None:
+        """Return the answer to a request that Home Assistant does not know, such as "remember that ...", or None."""
+        if self.memory is not None and (answer := await self.memory.answer_input()) is not None:
+            return self._build_memory_response(answer)
+        if self.reminders is not None and (reminder := await self.reminders.answer_input()) is not None:
+            self.asks, self.own_reason = reminder.asks, RouteReason.REMINDER_REQUEST
+            return self._build_response(reminder.speech)
+        if self.turn_questions is not None and (speech := await self.turn_questions.answer_input()) is not None:
+            self.own_reason = RouteReason.TURN_QUESTION
+            return self._build_response(speech)
+        return None
 
-    async def _ask_again(self) -> IntentResponse | None:
-        """Return the question of memory to which the input is neither a yes nor a no, or None."""
-        return self._build_memory_response(await self._memory_answers.ask_again() if self._memory_answers else None)
-
-    def _build_memory_response(self, answer: MemoryAnswer | None) -> IntentResponse | None:
-        if answer is None:
-            return None
-        self._is_recorded, self.asks, self.is_memory_answer = answer.is_recorded, answer.asks, True
-        return self._build_response(answer.speech)
-
-    async def _ask_reminders(self) -> IntentResponse | None:
-        """Return the answer to a request such as "remind me ...", which Home Assistant does not know either."""
-        answer = await self._reminder_answers.answer_input() if self._reminder_answers else None
-        if answer is None:
-            return None
-        self.asks = answer.asks
+    def _build_memory_response(self, answer: MemoryAnswer) -> IntentResponse:
+        self._is_recorded, self.asks, self.own_reason = answer.is_recorded, answer.asks, RouteReason.MEMORY_REQUEST
         return self._build_response(answer.speech)
 
     def _build_response(self, speech: str) -> IntentResponse:

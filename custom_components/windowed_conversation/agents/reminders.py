@@ -3,14 +3,10 @@
 from collections.abc import Callable
 from functools import partial
 
-from homeassistant.components.conversation import ConversationInput
 from homeassistant.core import CALLBACK_TYPE, HomeAssistant, callback
-from homeassistant.helpers import entity_registry as er
 from homeassistant.util.hass_dict import HassKey
 
 from ..const import DOMAIN
-from ..memory.turn.speaker import Speaker
-from ..reminders.bridge.answers import ReminderAnswerer
 from ..reminders.bridge.schedule import ReminderList
 from .store import async_get_store
 
@@ -31,14 +27,3 @@ async def async_acquire_reminders(hass: HomeAssistant, is_in_use: Callable[[str]
     if store is not None and reminders.async_read not in store.opening_listeners:
         store.opening_listeners.append(reminders.async_read)
     return await reminders.async_acquire(is_in_use)
-
-
-@callback
-def build_reminder_answerer(
-    hass: HomeAssistant, user_input: ConversationInput, speaker: Speaker, conversation_key: str
-) -> ReminderAnswerer:
-    """Return the answers about reminders to an input."""
-    satellite = er.async_get(hass).async_get(user_input.satellite_id or "")
-    return ReminderAnswerer(
-        hass, async_get_reminders(hass), speaker, conversation_key, satellite.id if satellite else None
-    )

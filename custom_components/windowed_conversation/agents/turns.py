@@ -32,7 +32,6 @@ from ..bridge.errors import (
 )
 from ..bridge.persons import async_find_speaker, async_get_speaker_rows
 from ..bridge.turn_report import async_trace_turn, name_asked_agents
-from ..memory.bridge.sentences import are_sentences_loaded, async_load_sentences
 from ..turn.errors import IdTooLong
 from ..turn.routing import (
     Route,
@@ -54,6 +53,7 @@ from .echo import SpokenAnswer, async_record_spoken_answer, async_take_echoed_an
 from .gate import async_open_gate
 from .hand_over import PipelineTurn, async_end_hand_overs
 from .live_context import NO_METRICS
+from .local_intents import async_load_requests
 from .record import describe_turn
 from .store import async_get_store
 
@@ -64,17 +64,17 @@ _FAULT_MESSAGE = "A turn failed in an unexpected way"
 
 async def async_take_turn(agent: Agent, entity_id: str, user_input: ConversationInput) -> ConversationResult:
     """Answer an input as the next turn of its conversation. If the turn cannot begin, answer with an error."""
-    if not are_sentences_loaded(user_input.language):
-        await async_load_sentences(agent.hass, user_input.language)
+    await async_load_requests(agent.hass, user_input.language)
     try:
         check_id(user_input.conversation_id or "")
         with async_open_session(agent.hass, user_input) as session:
             user_input = replace(user_input, conversation_id=session.conversation_id)
             return await _async_answer_in_order(agent, entity_id, user_input, session)
-    except IdTooLong as err:
-        return await _async_refuse(agent, replace(user_input, conversation_id=None), err)
-    except Unauthorized as err:
-        return await _async_refuse(agent, user_input, err)
+    except (IdTooLong, Unauthorized) as err:
+        code, _, phrase = await _async_describe_error(agent, user_input, err)
+        if isinstance(err, IdTooLong):
+            user_input = replace(user_input, conversation_id=None)
+        return _error_result(user_input, code, phrase)
 
 
 async def _async_answer_in_order(
@@ -250,11 +250,6 @@ async def _async_build_failure_result(turn: ConversationTurn, error: Exception, 
         result.response.response_type = IntentResponseType.QUERY_ANSWER
         result.response.async_set_speech(last_message)
     return result
-
-
-async def _async_refuse(agent: Agent, user_input: ConversationInput, error: Exception) -> ConversationResult:
-    code, _, phrase = await _async_describe_error(agent, user_input, error)
-    return _error_result(user_input, code, phrase)
 
 
 async def _async_describe_error(

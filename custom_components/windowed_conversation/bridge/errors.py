@@ -1,8 +1,8 @@
 """Errors as users and callers see them, and spoken texts in the language closest to the speaker's."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 import logging
 import math
@@ -84,6 +84,12 @@ def format_count(count: float, language: str) -> str:
     return f"{count:_.0f}".replace("_", separator)
 
 
+def format_decimal(number: float, language: str, digits: int) -> str:
+    """Return a number with this many decimals and the decimal sign of the language."""
+    text = f"{number:.{digits}f}"
+    return text if base_language(language) in _DECIMAL_POINT_LANGUAGES else text.replace(".", ",")
+
+
 def plural_form(language: str, count: int) -> str:
     """Return the plural form that a text takes for a count in a spoken language: "one", "few" or "other"."""
     last_digit = 0 if count % 100 in _TEENS else count % 10
@@ -105,32 +111,7 @@ class ErrorPresentation:
 
     key: str
     code: IntentResponseErrorCode = IntentResponseErrorCode.UNKNOWN
-    placeholders: dict[str, str] | None = None
-
-
-_PRESENTATION_BY_CLASS: dict[type[Exception], ErrorPresentation] = {
-    providers.AuthError: ErrorPresentation("auth_error"),
-    providers.QuotaError: ErrorPresentation("quota_error"),
-    providers.RateLimited: ErrorPresentation("rate_limited"),
-    providers.ContextOverflow: ErrorPresentation("context_overflow"),
-    providers.AnswerRefused: ErrorPresentation("refused"),
-    providers.Incomplete: ErrorPresentation("incomplete"),
-    providers.Unavailable: ErrorPresentation("unavailable"),
-    providers.DeadlineExceeded: ErrorPresentation("deadline_exceeded"),
-    providers.BadRequest: ErrorPresentation("bad_request"),
-    providers.ModelNotFound: ErrorPresentation("model_not_found"),
-    providers.BadStream: ErrorPresentation("bad_stream"),
-    turn.EmptyInput: ErrorPresentation("nothing_said", IntentResponseErrorCode.NO_INTENT_MATCH),
-    turn.EmptyAnswer: ErrorPresentation("empty_answer"),
-    turn.InvalidData: ErrorPresentation("invalid_data"),
-    turn.NoSummary: ErrorPresentation("no_summary"),
-    turn.TokenCountUnsupported: ErrorPresentation("no_token_count"),
-    turn.PromptRenderingFailed: ErrorPresentation("prompt_failed"),
-    turn.ToolsUnavailable: ErrorPresentation("tools_unavailable"),
-    turn.ConversationBusy: ErrorPresentation("busy"),
-    turn.IdTooLong: ErrorPresentation("id_too_long"),
-    Unauthorized: ErrorPresentation("unauthorized"),
-}
+    placeholders: Mapping[str, str] = field(default_factory=dict)
 
 
 # The error names that automations see, which are the keys of translations, too.
@@ -181,12 +162,17 @@ ERROR_KEY_BY_CLASS_NAME = {kind.__name__: key for kind, key in _KEY_BY_CLASS.ite
 
 
 def describe_error(error: Exception) -> ErrorPresentation:
-    """Return the text of an error. An error of an unknown type gets the text for unexpected errors."""
+    """Return the presentation of an error. An error of an unknown type is presented as unexpected."""
+    key, placeholders, code = get_error_key(error), dict[str, str](), IntentResponseErrorCode.UNKNOWN
     if isinstance(error, providers.RateLimited) and 0 < (error.retry_after or 0) <= MAX_TOKENS:
-        return _build_rate_limit_presentation(math.ceil(error.retry_after or 0))
-    if isinstance(error, providers.Redirected):
-        return ErrorPresentation("redirected", placeholders={"address": error.address})
-    return _PRESENTATION_BY_CLASS.get(type(error), ErrorPresentation("unexpected"))
+        key, placeholders = _describe_wait(math.ceil(error.retry_after or 0))
+    elif isinstance(error, providers.Redirected):
+        placeholders = {"address": error.address}
+    elif isinstance(error, turn.EmptyInput):
+        code = IntentResponseErrorCode.NO_INTENT_MATCH
+    elif isinstance(error, turn.LocalAnswerFailed):
+        key = "unexpected"
+    return ErrorPresentation(key, code, placeholders)
 
 
 def get_error_key(error: BaseException) -> str:
@@ -194,18 +180,16 @@ def get_error_key(error: BaseException) -> str:
     return _KEY_BY_CLASS.get(type(error), "unexpected")
 
 
-def _build_rate_limit_presentation(seconds: int) -> ErrorPresentation:
-    """Return the text for a wait, in the largest unit (hours, minutes, seconds) that gives at least 2.
+def _describe_wait(seconds: int) -> tuple[str, dict[str, str]]:
+    """Return the key and the placeholders for a wait, in the largest unit (hours, minutes, seconds) of at least 2.
 
     A wait of one second becomes two, so that the number always takes the plural.
     """
     if seconds < 2 * _MINUTE_SECONDS:
-        return ErrorPresentation("rate_limited_for", placeholders={"seconds": str(max(seconds, 2))})
+        return "rate_limited_for", {"seconds": str(max(seconds, 2))}
     if seconds < 2 * _HOUR_SECONDS:
-        return ErrorPresentation(
-            "rate_limited_for_minutes", placeholders={"minutes": str(math.ceil(seconds / _MINUTE_SECONDS))}
-        )
-    return ErrorPresentation("rate_limited_for_hours", placeholders={"hours": str(round(seconds / _HOUR_SECONDS))})
+        return "rate_limited_for_minutes", {"minutes": str(math.ceil(seconds / _MINUTE_SECONDS))}
+    return "rate_limited_for_hours", {"hours": str(round(seconds / _HOUR_SECONDS))}
 
 
 def build_translated_error[ErrorT: HomeAssistantError](key: str, kind: type[ErrorT], /, **placeholders: str) -> ErrorT:

@@ -143,6 +143,9 @@ class RouteReason(StrEnum):
     LOCAL_ONLY = "local_only"
     # memory answered: the user asked to remember or to forget something, or what is known
     MEMORY_REQUEST = "memory_request"
+    # the reminders answered, or the record: the user asked why, how long or for how much
+    REMINDER_REQUEST = "reminder_request"
+    TURN_QUESTION = "turn_question"
     # a satellite has heard its own answer: see `is_echo`
     ECHO = "echo"
     TOO_LONG = "too_long_for_local"

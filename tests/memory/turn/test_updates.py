@@ -103,7 +103,7 @@ def test_fact_that_may_be_replaced_stays_until_a_yes(memory: Memory) -> None:
 
 
 def test_yes_after_the_old_fact_is_gone_replaces_nothing(memory: Memory) -> None:
-    old = told(memory, "the spare key is under the mat").stored_fact_id
+    old = told(memory, "the spare key is under the mat").named_fact_ids[0]
     asked = told(memory, "the spare key is in the shed")
     assert old is not None
     assert asked.on_yes is not None

@@ -6,6 +6,7 @@ from functools import partial
 from itertools import islice
 import json
 import math
+import time
 from typing import Any
 
 from homeassistant.auth.permissions.const import POLICY_CONTROL, POLICY_READ
@@ -16,11 +17,11 @@ from homeassistant.util.json import JsonObjectType, JsonValueType
 import probatio
 
 from ...bridge.errors import build_refusal, build_translated_error
-from ...memory.bridge.sentences import async_load_sentences
 from ...memory.core import (
     KINDS,
     MAX_FACT_CHARS,
     BadLine,
+    FactStatement,
     LoadCounts,
     LostRows,
     Memory,
@@ -31,9 +32,10 @@ from ...memory.core import (
     clean_fact,
 )
 from ...memory.turn.recall import format_source_id
-from ...memory.turn.remember_requests import ReplyKey, StatedFact, remember_fact
+from ...memory.turn.remember_requests import ReplyKey, remember_fact
 from ...memory.turn.speaker import Speaker, is_about_speaker
 from ..forgetting import async_forget_everywhere
+from ..local_intents import async_load_requests
 from ..store import AgentStore, async_get_store
 from . import access
 from .memory_files import assign_line_owners, iter_json_lines, read_lines, resolve_allowed_path, write_lines
@@ -58,20 +60,21 @@ _IMPORT_FIELDS = {probatio.Optional("memories"): _MEMORIES_VALIDATOR, **_FILENAM
 async def _async_remember(call: ServiceCall) -> ServiceResponse:
     target = await access.async_resolve_person(call, POLICY_CONTROL)
     text, language = call.data["text"], call.hass.config.language
-    await async_load_sentences(call.hass, language)
+    await async_load_requests(call.hass, language)
     is_own = is_about_speaker(text, language)
     private = call.data.get("private", is_own)
     is_the_homes = not (target.is_named or is_own or private)
     if not is_the_homes and target.person is None:
         raise build_refusal("memory_no_person")
     speaker = Speaker(text, language, target.person, target.name, is_alone=target.can_see_private)
-    fact = StatedFact(text, "", "action", None if is_the_homes else target.person, private)
+    now = time.time()
+    fact = FactStatement(text, None if is_the_homes else target.person, private, "action", "", now, now)
     async with open_usable_store(call.hass) as memory:
         done = await memory.async_change(remember_fact, speaker, fact)
-    if done.phrase is ReplyKey.MEMORY_FULL or done.stored_fact_id is None:
+    if done.phrase is ReplyKey.MEMORY_FULL:
         raise build_refusal("memory_full")
     return {
-        "id": format_source_id("fact", done.stored_fact_id),
+        "id": format_source_id("fact", done.named_fact_ids[0]),
         "text": done.fact_texts[0],
         "person": None if is_the_homes else target.name or target.person,
         "private": private,

@@ -11,7 +11,6 @@ from homeassistant.helpers import llm
 from ...bridge.errors import log_fault
 from ...bridge.persons import async_find_person
 from ...bridge.turn_report import async_fire_summary_event
-from ...memory.bridge.sentences import async_load_sentences
 from ...memory.core import Summary
 from ...memory.turn.speaker import is_about_speaker
 from ...providers import ProviderError
@@ -38,6 +37,7 @@ from ...window import (
 )
 from ..agent import Agent
 from ..conversation_turn import ConversationTurn, async_build_inputless_question
+from ..local_intents import async_load_requests
 from ..record import TurnText, record_background
 from ..store import async_get_store
 from .requests import ask_for_compaction, ask_for_summary, collect_compaction_messages
@@ -192,14 +192,14 @@ async def _async_store_summary(agent: Agent, key: str, passage: SummaryInput, te
     shown = [each for each in passage.exchanges if each.messages[0].content != QUESTION]
     languages = {language, agent.hass.config.language}
     for each in languages:
-        await async_load_sentences(agent.hass, each)
+        await async_load_requests(agent.hass, each)
     if not shown or (person is None and _mentions_speaker(shown, languages)):
         return
     store.async_queue_record(
         Summary(
             conversation=window.conversation,
             since=min(each.messages[0].created or 0.0 for each in shown),
-            until=max(each.messages[-1].created or 0.0 for each in shown),
+            at=max(each.messages[-1].created or 0.0 for each in shown),
             user_texts=tuple(_user_text(each) for each in shown if _TAGS_NOT_IN_MEMORY.isdisjoint(each.tags)),
             text=text,
             earlier_text=passage.earlier_summary,

@@ -99,27 +99,11 @@ class MemoryReply:
     counts: tuple[int, int] = (0, 0)
     # The ids of the named facts, also of one that was remembered.
     named_fact_ids: tuple[int, ...] = field(default=(), compare=False)
-    # The id of the fact that was remembered.
-    stored_fact_id: int | None = field(default=None, compare=False)
     forgotten_rows: LostRows | None = None
     # Called if the person agrees.
     on_yes: Callable[[Memory], MemoryReply] | None = field(default=None, compare=False)
     # The replies that follow this one.
     others: tuple[MemoryReply, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class StatedFact:
-    """A fact to remember, the speaker's own words, and the owner."""
-
-    text: str
-    quote: str
-    source: str
-    # None is the home.
-    owner: str | None = None
-    is_private: bool = False
-    # Other words by which somebody may ask for it, or None if nobody has written any yet.
-    search_words: str | None = None
 
 
 def remember_statement(
