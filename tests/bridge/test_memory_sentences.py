@@ -45,10 +45,20 @@ def requests() -> Iterator[tuple[str, str, MemoryRequest | None]]:
         yield from ((language, said, None) for said in sentences["nothing"])
 
 
+# Unless memory has a fact about them, these go on to others.
+PASSED_ON = (RequestKind.RECALL, RequestKind.FORGET_LAST)
+
+
+def match_own(said: str, language: str) -> MemoryRequest | None:
+    """Return the request that memory answers with or without a fact, or None."""
+    request = match_request(said, language)
+    return None if request is None or request.kind in PASSED_ON else request
+
+
 def test_a_sentence_asks_of_memory_what_it_says(subtests: pytest.Subtests) -> None:
     for language, said, expected in requests():
         with subtests.test(language=language, said=said):
-            assert match_request(said, language) == expected
+            assert match_own(said, language) == expected
 
 
 def test_a_family_asks_who_hears_and_what_it_told(subtests: pytest.Subtests) -> None:
@@ -61,9 +71,31 @@ def test_a_family_asks_who_hears_and_what_it_told(subtests: pytest.Subtests) -> 
             assert request.kind == kind
 
 
+def test_a_request_in_other_words_is_understood(subtests: pytest.Subtests) -> None:
+    for line in (FOLDER / "first_sight.txt").read_text("utf-8").splitlines():
+        language, kind, said, text = line.split("|")
+        with subtests.test(language=language, said=said):
+            request = match_request(said, language)
+
+            assert (request.kind if request else "nothing") == kind
+            assert not text or (request and request.text == text)
+
+
 # Number of ordinary sentences to draw for each language.
 ORDINARY = 500
 MARKS = str.maketrans("", "", "¿?.!,:;")
+
+
+# Only its mark makes each of these a question: without it, it is the demand to keep something private.
+DEMANDS = {
+    "c'est privé",
+    "eso es privado",
+    "resta tra noi",
+    "isso é privado",
+    "isso fica entre nós",
+    "це приватно",
+    "це залишиться між нами",
+}
 
 
 def unmarked() -> Iterator[tuple[str, str, RequestKind]]:
@@ -72,7 +104,8 @@ def unmarked() -> Iterator[tuple[str, str, RequestKind]]:
             continue
         # a heading is recognized only by its colon, and a name in Swedish and Danish only by its capital letter
         if request.kind is not RequestKind.REMEMBER or not (":" in said or "Anna" in said):
-            yield language, said.lower().translate(MARKS).strip(), request.kind
+            plain = said.lower().translate(MARKS).strip()
+            yield language, plain, RequestKind.KEEP_PRIVATE if plain in DEMANDS else request.kind
 
 
 def test_a_sentence_needs_no_capitals_and_marks(subtests: pytest.Subtests) -> None:
@@ -148,7 +181,7 @@ def test_a_language_without_sentences_knows_few_answers(said: str, answer: bool 
 def test_hardly_an_ordinary_sentence_is_taken_for_one_of_memory(language: str) -> None:
     ordinary = ordinary_sentences(language, ORDINARY)
 
-    taken = [said for said in ordinary if match_request(said, language)]
+    taken = [said for said in ordinary if match_own(said, language)]
 
     assert len(ordinary) == ORDINARY
     assert len(taken) <= ORDINARY // 100, taken
