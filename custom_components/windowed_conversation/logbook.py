@@ -1,6 +1,7 @@
 """Logbook entries for each turn, each promised answer, and each deletion or replacement in memory."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from homeassistant.components.logbook.const import LOGBOOK_ENTRY_ENTITY_ID, LOGBOOK_ENTRY_MESSAGE, LOGBOOK_ENTRY_NAME
@@ -9,18 +10,18 @@ from homeassistant.core import Event, HomeAssistant, callback
 from homeassistant.helpers.translation import async_get_cached_translations
 
 from .bridge.delivery import Delivery
-from .bridge.errors import ERROR_KEY_BY_CLASS_NAME, plural_form
+from .bridge.errors import ERROR_KEY_BY_CLASS_NAME, format_decimal, plural_form
 from .bridge.turn_report import EVENT_ANSWER, EVENT_FORGOTTEN, EVENT_REMINDER, EVENT_REPLACED, EVENT_TURN
 from .const import DOMAIN
-from .memory.core import base_language
+from .memory.turn.speaker import SpeakerSource
 from .providers import Redirected
 from .turn.errors import LocalAnswerFailed
 from .turn.routing import Route
 
 _MIN_DURATION_SECONDS = 0.1
 
-# All other languages of the translations have a comma before decimals.
-_DECIMAL_POINT_LANGUAGES = frozenset({"en", "ja", "zh"})
+# The text of each route, except for fallback agents.
+_ANSWER_KEYS: dict[str, str] = {Route.LOCAL: "answered_locally", Route.MODEL: "answered_by_model"}
 
 
 @callback
@@ -28,43 +29,41 @@ def async_describe_events(
     hass: HomeAssistant, async_describe_event: Callable[[str, str, Callable[[Event], dict[str, Any]]], None]
 ) -> None:
     """Register how the events of turns and of forgetting are described."""
+    for event_type, format_text in (
+        (EVENT_TURN, _format_turn),
+        (EVENT_ANSWER, _format_promise),
+        (EVENT_FORGOTTEN, _format_forgetting),
+        (EVENT_REPLACED, lambda hass, _event: _common_text(hass, "replaced_fact")),
+        (EVENT_REMINDER, _format_reminder),
+    ):
+        async_describe_event(DOMAIN, event_type, partial(_describe_event, hass, format_text))
 
-    def make_describer(format_text: Callable[[HomeAssistant, Any], str]) -> Callable[[Event], dict[str, Any]]:
-        @callback
-        def describe_event(event: Event) -> dict[str, Any]:
-            entity_id = event.data[ATTR_ENTITY_ID]
-            return {
-                LOGBOOK_ENTRY_NAME: _entity_name(hass, entity_id),
-                LOGBOOK_ENTRY_MESSAGE: format_text(hass, event.data),
-                LOGBOOK_ENTRY_ENTITY_ID: entity_id,
-            }
 
-        return describe_event
-
-    async_describe_event(DOMAIN, EVENT_TURN, make_describer(_format_turn))
-    async_describe_event(DOMAIN, EVENT_ANSWER, make_describer(_format_promise))
-    async_describe_event(DOMAIN, EVENT_FORGOTTEN, make_describer(_format_forgetting))
-    async_describe_event(DOMAIN, EVENT_REPLACED, make_describer(_format_replacement))
-    async_describe_event(DOMAIN, EVENT_REMINDER, make_describer(_format_reminder))
+@callback
+def _describe_event(
+    hass: HomeAssistant, format_text: Callable[[HomeAssistant, Mapping[str, Any]], str], event: Event
+) -> dict[str, Any]:
+    entity_id = event.data[ATTR_ENTITY_ID]
+    return {
+        LOGBOOK_ENTRY_NAME: _entity_name(hass, entity_id),
+        LOGBOOK_ENTRY_MESSAGE: format_text(hass, event.data),
+        LOGBOOK_ENTRY_ENTITY_ID: entity_id,
+    }
 
 
 def _format_turn(hass: HomeAssistant, turn: Mapping[str, Any]) -> str:
     if turn["error"]:
         return _format_failure(hass, turn["error"])
-    key, agent = "answered_by_agent", ""
-    if turn["route"] == Route.LOCAL:
-        key = "answered_locally"
-    elif turn["route"] == Route.MODEL:
-        key = "answered_by_model"
-    else:
-        agent = _entity_name(hass, turn["answered_by"])
-    return _common_text(hass, key, agent=agent, seconds=_format_seconds(hass.config.language, turn["duration"]))
-
-
-def _format_seconds(language: str, seconds: float) -> str:
-    """Return a number of seconds with one decimal, after the sign that the language uses."""
-    text = f"<{_MIN_DURATION_SECONDS}" if seconds < _MIN_DURATION_SECONDS else f"{seconds:.1f}"
-    return text if base_language(language) in _DECIMAL_POINT_LANGUAGES else text.replace(".", ",")
+    key = _ANSWER_KEYS.get(turn["route"], "answered_by_agent")
+    agent = _entity_name(hass, turn.get("answered_by") or "")
+    # shorter times would be displayed as 0.0 or 0.1
+    seconds = format_decimal(max(turn["duration"], _MIN_DURATION_SECONDS), hass.config.language, 1)
+    sign = "<" if turn["duration"] < _MIN_DURATION_SECONDS else ""
+    text = _common_text(hass, key, agent=agent, seconds=f"{sign}{seconds}")
+    source = SpeakerSource(turn.get("known_by") or SpeakerSource.LOGIN)
+    if source is SpeakerSource.LOGIN:
+        return text
+    return f"{text} ({_common_text(hass, 'known_by_voice' if source.is_voice else 'known_by_device')})"
 
 
 def _format_promise(hass: HomeAssistant, promise: Mapping[str, Any]) -> str:
@@ -77,14 +76,11 @@ def _format_forgetting(hass: HomeAssistant, forgotten: Mapping[str, Any]) -> str
     return _common_text(hass, f"forgotten_exchanges_{plural_form(hass.config.language, count)}", count=str(count))
 
 
-def _format_replacement(hass: HomeAssistant, _replaced: Mapping[str, Any]) -> str:
-    return _common_text(hass, "replaced_fact")
-
-
 def _format_reminder(hass: HomeAssistant, reminder: Mapping[str, Any]) -> str:
     """Return whether a reminder was delivered, but not its text, which may be deleted from the list."""
-    is_delivered = reminder["outcome"] in [*Delivery]
-    return _common_text(hass, "reminder_delivered" if is_delivered else "reminder_missed")
+    if reminder["outcome"] in [*Delivery]:
+        return _common_text(hass, "reminder_delivered")
+    return _common_text(hass, "reminder_expired" if reminder["outcome"] == "expired" else "reminder_missed")
 
 
 def _format_failure(hass: HomeAssistant, error: str) -> str:

@@ -38,6 +38,7 @@ test("a group without a target, a sentence, and a cost has none", () => {
   assert.doesNotMatch(text, /commands\.sentence|commands\.aliases|\$/);
 });
 
-test("without commands, a sentence says so", () => {
+test("without commands, a sentence says so and no other speaks of them", () => {
   assert.ok(renderText().includes("commands.none"));
+  assert.doesNotMatch(renderText(), /commands\.about|commands\.where/);
 });

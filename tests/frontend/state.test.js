@@ -18,11 +18,11 @@ test("a state survives its address", () => {
 });
 
 test("the address of the page alone is the first view", () => {
-  assert.deepEqual(parseState(BASE, BASE, ""), { view: "conversation" });
+  assert.deepEqual(parseState(BASE, BASE, ""), { view: "memory" });
 });
 
 test("a path that is no view is the target of Visit", () => {
-  assert.deepEqual(parseState(BASE, `${BASE}/01J%20X`, ""), { view: "conversation", target: "01J X" });
+  assert.deepEqual(parseState(BASE, `${BASE}/01J%20X`, ""), { view: "turns", target: "01J X" });
 });
 
 test("a query cannot set the view or the target", () => {

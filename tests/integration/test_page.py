@@ -5,7 +5,7 @@ import logging
 from typing import Any
 
 from homeassistant.auth.const import GROUP_ID_ADMIN, GROUP_ID_READ_ONLY, GROUP_ID_USER
-from homeassistant.core import HomeAssistant
+from homeassistant.core import Context, HomeAssistant
 from homeassistant.exceptions import HomeAssistantError, Unauthorized
 from homeassistant.helpers import device_registry as dr
 from homeassistant.util import dt as dt_util
@@ -21,7 +21,7 @@ from custom_components.windowed_conversation.const import CONF_HISTORY_TOKENS, C
 from demo.model_server import ModelServer, call, words
 
 from .actions import MEMORY_ACTIONS, TURN_ACTIONS, act
-from .conftest import AGENT, SayFn, SetUpFn, flush_store, listed
+from .conftest import AGENT, SayFn, SetUpFn, flush_store, listed, start, stop
 from .page import Refused, Visit, Visitor, visit
 from .test_rights import CHANGING, READING
 
@@ -129,11 +129,33 @@ async def test_list_has_own_conversations_and_those_of_nobody(
     ]
 
 
-async def test_list_has_no_text(entry: MockConfigEntry, visit: Visit, say: SayFn) -> None:
+async def test_conversation_is_named_by_its_first_words_and_its_automation(
+    home: HomeAssistant, entry: MockConfigEntry, visit: Visit, say: SayFn
+) -> None:
+    ada, run = await visit(), Context()
+    home.states.async_set("automation.morning", "on", {"friendly_name": "Good morning"}, context=run)
+    await say(f"the word is herring, {'again ' * 30}", "adas", context=ada.context)
+    await say("the word is heron", "adas", context=ada.context)
+    await say("the word is cat", "morning", context=run)
+
+    morning, adas = (await ada.call("conversations"))["conversations"]
+
+    assert (morning["title"], morning["automation"]) == ("the word is cat", "Good morning")
+    assert (adas["title"], adas["automation"]) == (f"the word is herring, {'again ' * 30}"[:80], None)
+
+
+async def test_stored_conversation_is_named_by_its_first_words(
+    home: HomeAssistant, entry: MockConfigEntry, visit: Visit, say: SayFn
+) -> None:
     ada = await visit()
     await say("the word is herring", "adas", context=ada.context)
+    await say("the word is heron", "adas", context=ada.context)
+    await stop(home, entry)
+    await start(home, entry)
 
-    assert "herring" not in str(await ada.call("conversations"))
+    (row,) = (await ada.call("conversations"))["conversations"]
+
+    assert (row["figures"]["newest_tokens"], row["title"]) == (None, "the word is herring")
 
 
 async def test_command_puts_nothing_on_the_bus(home: HomeAssistant, entry: MockConfigEntry, visit: Visit) -> None:
@@ -172,7 +194,7 @@ async def test_command_answers_when_no_account_is_loaded(
     admin = await visit("Ada", GROUP_ID_ADMIN)
     await home.config_entries.async_unload(entry.entry_id)
 
-    for command in ("overview", "conversations", "recent_turns", "list_conversations", "list_turns"):
+    for command in ("overview", "conversations", "turns", "list_conversations", "list_turns"):
         with subtests.test(command):
             assert await admin.call(command)
 
@@ -242,7 +264,7 @@ async def test_request_of_a_recent_turn_is_shown_to_the_speaker_though_no_record
     ada = await visit()
     await answer_with_a_tool(model_server, say, ada)
 
-    row = (await ada.call("recent_turns"))["turns"][0]
+    row = (await ada.call("turns"))["turns"][0]
     turn = await ada.call("get_turn", turn_id=row["turn_id"], request=2)
 
     assert turn["sent"]["messages"][-1]["role"] == "tool"
@@ -259,7 +281,7 @@ async def test_context_of_a_recent_turn_has_the_speaker_and_the_facts(
     await ada.call("remember", text="I like herring")
     await say("what fish is nice", "adas", context=ada.context)
 
-    turn = (await ada.call("recent_turns"))["turns"][0]
+    turn = (await ada.call("turns"))["turns"][0]
     context = (await ada.call("get_turn", turn_id=turn["turn_id"]))["context"]
 
     assert (context["speaker"], "herring" in context["facts"]) == ("Ada", True)
@@ -270,40 +292,11 @@ async def test_recent_turn_of_another_person_is_unknown(set_up: SetUpFn, visit: 
     await set_up(**{CONF_RECORD: "off"})
     ada, grace = await visit("Ada"), await visit("Grace", group)
     await say("the word is herring", "adas", context=ada.context)
-    turn = (await ada.call("recent_turns"))["turns"][0]["turn_id"]
+    turn = (await ada.call("turns"))["turns"][0]["turn_id"]
 
-    assert (await grace.call("recent_turns"))["turns"] == []
+    assert (await grace.call("turns"))["turns"] == []
     with pytest.raises(Refused, match="unknown_turn"):
         await grace.call("get_turn", turn_id=turn)
-
-
-async def test_recent_turns_go_when_something_is_forgotten(entry: MockConfigEntry, visit: Visit, say: SayFn) -> None:
-    ada = await visit()
-    await ada.call("remember", text="I like herring")
-    await say("what fish is nice", "adas", context=ada.context)
-
-    await ada.call("forget", query="herring")
-
-    assert (await ada.call("recent_turns"))["turns"] == []
-
-
-async def test_recent_turns_of_a_deleted_conversation_go(entry: MockConfigEntry, visit: Visit, say: SayFn) -> None:
-    ada = await visit()
-    await say("the word is herring", "adas", context=ada.context)
-    await say("the word is heron", "others", context=ada.context)
-
-    await ada.call("delete_conversation", entity_id=AGENT, conversation_id="adas")
-
-    turns = (await ada.call("recent_turns"))["turns"]
-    assert [(each["conversation_id"], each["person"]) for each in turns] == [("others", "Ada")]
-
-
-async def test_twenty_turns_are_recent(entry: MockConfigEntry, visit: Visit, say: SayFn) -> None:
-    ada = await visit()
-    for number in range(22):
-        await say(f"the word is number {number}", "adas", context=ada.context)
-
-    assert len((await ada.call("recent_turns"))["turns"]) == 20
 
 
 async def subscribe(visitor: Visitor) -> None:

@@ -17,6 +17,7 @@ from pytest_homeassistant_custom_component.common import MockConfigEntry, MockUs
 
 from custom_components.windowed_conversation.record import TurnRecord
 from tests.record.recorded import SYSTEM, TOOLS, record, request, whole, writes
+from tests.window.turns import begin_turn
 
 from .actions import act
 from .conftest import AGENT, SetUpFn, flush_store
@@ -71,7 +72,7 @@ async def turn_records(home: HomeAssistant, agent_id: str, people: People) -> li
 @pytest.fixture
 def open_turn(get_agent, entry: MockConfigEntry) -> Callable[[], AbstractAsyncContextManager[Any]]:
     """Return a function that opens a turn, so that an action is called as a model's tool would call it."""
-    return lambda: get_agent(entry).windows.begin_turn("everyone's")
+    return lambda: begin_turn(get_agent(entry).windows, "everyone's")
 
 
 async def keep(home: HomeAssistant, *turns: TurnRecord) -> None:
@@ -114,7 +115,9 @@ async def test_list_has_the_figures_of_a_turn_and_no_word(
                 "entity_id": AGENT,
                 "conversation_id": "adas",
                 "person": "Ada",
+                "known_by": "login",
                 "device": "Garage satellite",
+                "automation": None,
                 "route": "model",
                 "reason": "model_only",
                 "outcome": "answered",

@@ -144,6 +144,22 @@ async def test_local_turn_has_its_answer_and_costs_nothing(whole: Any, say: SayF
     assert (turn["said"], turn["answer"]) == ("turn on the kitchen light", "Turned on the switch")
 
 
+async def test_intent_of_a_local_turn_is_in_the_record_but_is_no_tool_call_of_a_model(
+    *, home: HomeAssistant, set_up: SetUpFn, say: SayFn, turns: Turns, figure: Any
+) -> None:
+    await set_up()
+    events = async_capture_events(home, EVENT_TURN)
+
+    await say("turn on the kitchen light")
+    await say("remember that the bins go out on Friday")
+
+    done, remembered = await turns()
+    assert (done["tools"], remembered["tools"]) == (["HassTurnOn"], [])
+    assert (done["failed_tool_calls"], done["requests"], done["cost"]) == (0, 0, "0")
+    assert [each.data["tool_calls"] for each in events] == [0, 0]
+    assert figure("tool_calls") == "0"
+
+
 @pytest.mark.parametrize(
     ("agent", "ends"), [({CONF_MEMORY: "off"}, ["answered"]), ({CONF_RECORD: RecordLevel.OFF}, [])]
 )

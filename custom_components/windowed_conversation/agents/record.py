@@ -13,6 +13,7 @@ from homeassistant.core import callback
 
 from ..bridge.chat_log import WEB_SEARCH_TOOL
 from ..bridge.errors import ERROR_KEY_BY_CLASS_NAME, get_error_key
+from ..bridge.persons import async_find_automation
 from ..bridge.turn_report import NO_USAGE, build_waterfall
 from ..const import RecordLevel
 from ..providers import Request, ToolSchema, Usage
@@ -58,13 +59,16 @@ def describe_turn(turn: ConversationTurn) -> TurnRecord:
         "entity_id": turn.entity_id,
         "conversation_id": turn.window.conversation_id,
         "person": speaker.person,
+        "known_by": speaker.person and speaker.source,
         "device": speaker.device,
+        "automation": async_find_automation(turn.agent.hass, turn.user_input.context),
         "route": state.decision.route,
         "reason": state.decision.reason,
         "outcome": result,
         "error": get_error_key(error) if result is AttemptResult.ERROR and error else None,
         "message": str(state.error) if state.error else None,
         # unless a model is asked
+        "tools": turn.gate.called,
         "cost": "0",
         "duration": state.duration_seconds,
         "waterfall": build_waterfall(state.started_at, state.attempts, turn.tool_runs, turn.recognition_seconds),

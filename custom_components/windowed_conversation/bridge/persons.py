@@ -13,7 +13,7 @@ from homeassistant.components.conversation import ConversationInput
 from homeassistant.components.homeassistant.exposed_entities import async_should_expose
 from homeassistant.config_entries import ConfigEntry
 from homeassistant.const import STATE_HOME, STATE_NOT_HOME
-from homeassistant.core import HomeAssistant, State, callback
+from homeassistant.core import Context, HomeAssistant, State, callback
 from homeassistant.helpers import entity_registry as er, intent
 from homeassistant.helpers.translation import async_get_translations
 from homeassistant.util import dt as dt_util
@@ -44,6 +44,14 @@ class Person(NamedTuple):
 
     id: str
     name: str | None
+
+
+@callback
+def async_find_automation(hass: HomeAssistant, context: Context) -> str | None:
+    """Return the entity id of the automation or script that acts with this context, or None."""
+    states = hass.states.async_all(_ACTING_DOMAINS) if context.user_id is None else []
+    acting = [each.entity_id for each in states if each.context.id == context.id]
+    return acting[0] if acting else None
 
 
 async def async_find_person(hass: HomeAssistant, user_id: str | None) -> Person | None:

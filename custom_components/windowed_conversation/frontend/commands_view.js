@@ -28,14 +28,16 @@ function render(context, _state, { groups }) {
     "section",
     { class: "card" },
     h("h2", null, t("panel.tab_commands")),
-    h("p", null, t("commands.about")),
-    h("p", { class: "quiet" }, t("commands.where")),
     groups.length
-      ? h(
-          "ul",
-          { class: "items" },
-          groups.map((group) => renderGroup(context, group)),
-        )
+      ? [
+          h("p", null, t("commands.about")),
+          h("p", { class: "quiet" }, t("commands.where")),
+          h(
+            "ul",
+            { class: "items" },
+            groups.map((group) => renderGroup(context, group)),
+          ),
+        ]
       : h("p", null, t("commands.none")),
   );
 }

@@ -117,12 +117,12 @@ export function keyOf({ entity_id, conversation_id }) {
 }
 
 /**
- * Return the name of a conversation: who speaks in it, or its id.
+ * Return the name of a conversation: its first words, or else who speaks in it, or its id.
  *
- * @param {Pick<Row, "person" | "device" | "conversation_id">} row
+ * @param {Pick<Row, "title" | "person" | "device" | "automation" | "conversation_id">} row
  */
-export function nameConversation({ person, device, conversation_id }) {
-  return person ?? device ?? conversation_id;
+export function nameConversation({ title, person, device, automation, conversation_id }) {
+  return title || (person ?? automation ?? device ?? conversation_id);
 }
 
 /**
@@ -144,7 +144,7 @@ export function describeEvicted({ hass, t }, { evicted, trims }) {
  * @param {Context["t"]} t
  * @param {Row} row
  */
-export function describeSource(t, { source, person, device }) {
-  if (person && device) return device;
-  return SOURCES.includes(source) ? t(`conversation.${source}`) : "";
+export function describeSource(t, { source, person, device, automation }) {
+  const names = [person, automation, device].filter(Boolean);
+  return names.join(" · ") || (SOURCES.includes(source) ? t(`conversation.${source}`) : "");
 }

@@ -5,7 +5,7 @@
 import { call, describeError, loadTexts, subscribe, unsubscribe } from "./api.js";
 import { askInDialog } from "./dialog.js";
 import { h, render } from "./html.js";
-import { findAgent, formatUrl, onFollow, parseState, patchState, VIEWS } from "./state.js";
+import { ADVANCED, findAgent, formatUrl, onFollow, parseState, patchState } from "./state.js";
 import { applyStyle } from "./style.js";
 
 /**
@@ -31,7 +31,7 @@ class WindowedConversationPanel extends HTMLElement {
   /** @type {Context["overview"] | undefined} */
   #overview;
   /** @type {State} */
-  #state = { view: "conversation" };
+  #state = { view: "memory" };
   /** What is shown: a view with its data, or why there is none. @type {{ view?: View, state?: State, data?: any, error?: string }} */
   #shown = {};
   /** @type {{ text: string, isError: boolean }} */
@@ -227,7 +227,7 @@ class WindowedConversationPanel extends HTMLElement {
     if (isOther) tab?.scrollIntoView({ block: "nearest", inline: "nearest" });
     try {
       const view = await this.#import(name);
-      const data = this.#overview?.has_agents ? await view.load(this.#context(), state) : undefined;
+      const data = this.#overview?.agents.length ? await view.load(this.#context(), state) : undefined;
       if (generation !== this.#generation) return;
       this.#shown = { view, state, data };
       this.#setBusy(false);
@@ -330,11 +330,7 @@ class WindowedConversationPanel extends HTMLElement {
     if (!shell || !this.#texts) return;
     render(shell, [
       h("header", { key: "header" }, this.#renderMenu(), h("h1", { key: "title" }, TITLE)),
-      h(
-        "nav",
-        { class: "tabs", key: "tabs", "aria-label": TITLE },
-        VIEWS.map((name) => this.#renderTab(name)),
-      ),
+      this.#renderTabs(),
       h(
         "p",
         {
@@ -363,9 +359,36 @@ class WindowedConversationPanel extends HTMLElement {
     return h("button", { key: "menu", class: "menu", type: "button", "aria-label": label, onclick: toggle }, "\u2630");
   }
 
-  /** @param {string} name */
-  #renderTab(name) {
-    const isCurrent = name === this.#state.view;
+  /** Everybody has the first two tabs. What costs and how it works is for administrators. */
+  #renderTabs() {
+    const { view = "" } = this.#state;
+    const isAdvanced = ADVANCED.includes(view);
+    const others = this.#overview?.user.is_admin ? ["costs", "advanced"] : [];
+    return [
+      h(
+        "nav",
+        { class: "tabs", key: "tabs", "aria-label": TITLE },
+        ["memory", "turns", ...others].map((name) =>
+          name === "advanced"
+            ? this.#renderTab(name, ADVANCED[0] ?? "", isAdvanced)
+            : this.#renderTab(name, name, name === view),
+        ),
+      ),
+      isAdvanced &&
+        h(
+          "nav",
+          { class: "tabs sub", key: "advanced", "aria-label": this.#translate("panel.tab_advanced") },
+          ADVANCED.map((name) => this.#renderTab(name, name, name === view)),
+        ),
+    ];
+  }
+
+  /**
+   * @param {string} title
+   * @param {string} name that of the view
+   * @param {boolean} isCurrent
+   */
+  #renderTab(title, name, isCurrent) {
     const open = onFollow(() => {
       // What was said about another view does not belong to this one.
       this.#status = { text: "", isError: false };
@@ -374,12 +397,12 @@ class WindowedConversationPanel extends HTMLElement {
     return h(
       "a",
       {
-        key: name,
+        key: title,
         href: formatUrl(this.#base, patchState(this.#state, { view: name })),
         "aria-current": isCurrent && "page",
         onclick: open,
       },
-      this.#translate(`panel.tab_${name}`),
+      this.#translate(`panel.tab_${title}`),
     );
   }
 
@@ -390,7 +413,7 @@ class WindowedConversationPanel extends HTMLElement {
     const closed = this.#overview.closed_accounts.map((title) =>
       h("p", { class: "card error", key: `closed-${title}` }, this.#translate("panel.closed_account", { title })),
     );
-    if (!this.#overview.has_agents) return [closed, this.#renderText("panel.no_agents")];
+    if (!this.#overview.agents.length) return [closed, this.#renderText("panel.no_agents")];
     if (!view || !state) return [closed, this.#renderText("panel.working")];
     return [closed, view.render(this.#context(), state, data)];
   }

@@ -1,5 +1,5 @@
 /**
- * Parts that several views render: tables, pairs, bars and links, and words for what a turn went through.
+ * Parts that several views render: tables, pairs and links, and words for what a turn went through.
  */
 
 import { formatTime } from "./format.js";
@@ -68,20 +68,6 @@ export function renderPairs(pairs) {
     "dl",
     { class: "pairs" },
     shown.map(([term, value]) => [h("dt", null, term), h("dd", { dir: "auto" }, value)]),
-  );
-}
-
-/**
- * Return a bar of a share from 0 to 1. The table in which it stands has the number.
- *
- * @param {number} share
- */
-export function renderBar(share) {
-  const percent = Math.max(0, Math.min(100, share * 100));
-  return h(
-    "div",
-    { class: "share", "aria-hidden": "true" },
-    h("div", { style: `inline-size: ${percent.toFixed(1)}%` }),
   );
 }
 

@@ -4,8 +4,12 @@
 
 /** @typedef {import("./types.js").State} State */
 
-export const VIEWS = ["conversation", "why", "memory", "turns", "costs", "health", "commands"];
-const DEFAULT_VIEW = "conversation";
+/** The views of the last tab. */
+export const ADVANCED = ["conversation", "health", "commands"];
+export const VIEWS = ["memory", "turns", "costs", ...ADVANCED];
+const DEFAULT_VIEW = "memory";
+// That of an agent, which its device page opens.
+const TARGET_VIEW = "turns";
 // An address is input like any other: longer ones are no address of ours.
 const MAX_KEYS = 20;
 const MAX_LENGTH = 300;
@@ -25,8 +29,9 @@ export function parseState(base, path, query) {
     if (value && value.length <= MAX_LENGTH && key !== "view" && key !== "target") state[key] = value;
   }
   const name = path.startsWith(`${base}/`) ? (path.slice(base.length + 1).split("/")[0] ?? "") : "";
-  if (name && !VIEWS.includes(name) && name.length <= MAX_LENGTH) state.target = decodePart(name);
-  return { ...state, view: VIEWS.includes(name) ? name : DEFAULT_VIEW };
+  if (VIEWS.includes(name)) return { ...state, view: name };
+  if (!name || name.length > MAX_LENGTH) return { ...state, view: DEFAULT_VIEW };
+  return { ...state, target: decodePart(name), view: TARGET_VIEW };
 }
 
 /**

@@ -32,19 +32,12 @@ export interface Agent {
   id: string;
   name: string;
   device_id: string | null;
-  has_model: boolean;
-  model: string | null;
-  memory: boolean;
-  memory_days: number | null;
-  record: string;
-  persistence: string;
 }
 
 export interface Overview {
-  user: { name: string; is_admin: boolean; person_id: string | null; person_name: string | null };
+  user: { is_admin: boolean };
   agents: Agent[];
   closed_accounts: string[];
-  has_agents: boolean;
 }
 
 export interface Question {
@@ -136,6 +129,9 @@ export interface Row {
   agent: string;
   person: string | null;
   device: string | null;
+  automation: string | null;
+  /** Its first words, or empty. */
+  title: string;
   source: string;
   last_used: string;
   figures: Figures;

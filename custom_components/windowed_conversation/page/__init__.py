@@ -22,7 +22,7 @@ import probatio
 
 from ..agents.actions import ACTIONS
 from ..const import DOMAIN, FRONTEND, PANEL_PATH
-from . import about_me, conversations, costs, health, model_commands
+from . import about_me, conversations, costs, health, model_commands, turns
 from .subscription import async_subscribe
 
 _FOLDER = Path(__file__).parent.parent / "frontend"
@@ -46,6 +46,7 @@ def async_register_commands(hass: HomeAssistant) -> None:
         *conversations.COMMANDS,
         *model_commands.COMMANDS,
         *about_me.COMMANDS,
+        *turns.COMMANDS,
         *costs.COMMANDS,
         *health.COMMANDS,
     )
@@ -96,7 +97,6 @@ async def async_register_page(hass: HomeAssistant) -> None:
         "custom",
         sidebar_title="Windowed Conversation",
         sidebar_icon="mdi:forum-outline",
-        sidebar_default_visible=False,
         frontend_url_path=PANEL_PATH,
         config={
             "_panel_custom": {

@@ -1,15 +1,16 @@
 """The conversations on the page: their owners, their figures, and their exchanges."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
+from functools import partial
 from itertools import islice
 import time
 from typing import Any
 
 from homeassistant.auth.models import User
 from homeassistant.auth.permissions.const import POLICY_READ
-from homeassistant.config_entries import ConfigEntry, ConfigEntryState
+from homeassistant.config_entries import ConfigEntryState
 from homeassistant.core import HomeAssistant, ServiceCall, ServiceResponse
 from homeassistant.helpers import entity_registry as er
 from homeassistant.util.json import JsonObjectType, JsonValueType
@@ -18,87 +19,79 @@ import probatio
 from ..agents.account import async_find_recent_turns
 from ..agents.actions import access
 from ..agents.actions.conversations import build_llm_context, format_message, is_automatic_tag
-from ..agents.actions.turns import async_list_recent_turns, find_device_name
-from ..agents.agent import Agent
+from ..agents.actions.turns import find_automation_name, find_device_name
+from ..agents.agent import AccountConfigEntry, Agent
 from ..agents.conversation_turn import async_weigh_request
 from ..agents.store import async_get_store
 from ..bridge.persons import async_find_person
 from ..bridge.turn_report import build_window_figures
 from ..const import DOMAIN
-from ..memory.core import MemoryUnavailable
+from ..memory.core import Memory, MemoryUnavailable
 from ..record import RecordedTurns
 from ..turn.context import extract_user_text
 from ..turn.errors import TurnError
 from ..turn.routing import Route, WindowKey
 from ..window import IMPORTANT, INCOMPLETE_TAG, Exchange, Role, is_summary
+from ..window.codecs.snapshot import read_first_exchanges
 
 _MAX_CONVERSATIONS = 200
 # In characters, for the excerpts of an exchange. Its whole text is read when it is opened.
 _MAX_EXCERPT_CHARS = 300
+_MAX_TITLE_CHARS = 80
 _DEVICE_PREFIX = "device:"
 
 type _Speakers = Mapping[str, tuple[str | None, str | None]]
 
 
-async def async_read_overview(call: ServiceCall) -> ServiceResponse:
+async def _async_read_overview(call: ServiceCall) -> ServiceResponse:
     """Return the user, the agents that they may see, and the titles of their accounts that are not set up."""
-    hass = call.hass
     user = await access.async_get_caller(call, POLICY_READ)
-    person = await async_find_person(hass, call.context.user_id)
-    agents = await access.async_resolve_agents(call, POLICY_READ)
-    closed: list[JsonValueType] = [
-        entry.title
-        for entry in hass.config_entries.async_entries(DOMAIN)
-        if entry.state is not ConfigEntryState.LOADED and _is_visible(hass, user, entry)
+    registry, agents = er.async_get(call.hass), await access.async_resolve_agents(call, POLICY_READ)
+    return {
+        "user": {"is_admin": user is None or user.is_admin},
+        "agents": [
+            {
+                "id": agent.id,
+                "entity_id": entity_id,
+                "device_id": None if entity is None else entity.device_id,
+                "name": agent.config.name,
+            }
+            for entity_id, agent in agents.items()
+            for entity in [registry.async_get(entity_id)]
+        ],
+        "closed_accounts": [
+            entry.title
+            for entry in list_visible_accounts(call.hass, user)
+            if entry.state is not ConfigEntryState.LOADED
+        ],
+    }
+
+
+def list_visible_accounts(hass: HomeAssistant, user: User | None) -> list[AccountConfigEntry]:
+    """Return the accounts with an agent that the user may read; administrators and automations get all accounts."""
+    entries: list[AccountConfigEntry] = hass.config_entries.async_entries(DOMAIN)
+    return [
+        entry
+        for entry in entries
+        if user is None
+        or user.is_admin
+        or any(access.find_permitted_entity(hass, user, each, POLICY_READ) for each in entry.subentries)
     ]
-    return {
-        "user": {
-            "name": None if user is None else user.name,
-            "is_admin": user is None or user.is_admin,
-            "person_id": person and person.id,
-            "person_name": person and person.name,
-        },
-        "agents": [_format_agent(entity_id, agent) for entity_id, agent in agents.items()],
-        "has_agents": bool(agents),
-        "closed_accounts": closed,
-    }
 
 
-def _is_visible(hass: HomeAssistant, user: User | None, entry: ConfigEntry[Any]) -> bool:
-    """Return whether the user may see an agent of an account, or is an administrator."""
-    is_permitted = any(access.find_permitted_entity(hass, user, each, POLICY_READ) for each in entry.subentries)
-    return is_permitted or user is None or user.is_admin
-
-
-def _format_agent(entity_id: str, agent: Agent) -> JsonObjectType:
-    config, entity = agent.config, er.async_get(agent.hass).async_get(entity_id)
-    return {
-        "id": agent.id,
-        "entity_id": entity_id,
-        "device_id": None if entity is None else entity.device_id,
-        "account": agent.entry.title,
-        "name": config.name,
-        "has_model": agent.model is not None,
-        "model": config.model or None,
-        "memory": config.memory,
-        "record": str(config.record),
-        "persistence": str(config.persistence),
-        "window_tokens": config.policy.history_tokens,
-    }
-
-
-async def async_read_conversations(call: ServiceCall) -> ServiceResponse:
+async def _async_read_conversations(call: ServiceCall) -> ServiceResponse:
     """Return the newest conversations that the user may see, with their figures but without text."""
     agents = await access.async_resolve_agents(call, POLICY_READ)
     visible = (each for each in access.list_visible_windows(agents, call) if each.stats.exchange_count)
-    speakers = await _async_read_speakers(call.hass)
+    speakers, words = await _async_read_speakers(call.hass), await _async_read_titles(agents.values())
     rows: list[JsonValueType] = [
-        await _async_format_row(call.hass, each, speakers) for each in islice(visible, _MAX_CONVERSATIONS)
+        await _async_format_row(call.hass, each, speakers, words.get((each.agent.id, each.key), ""))
+        for each in islice(visible, _MAX_CONVERSATIONS)
     ]
     return {"conversations": rows}
 
 
-async def async_read_conversation(call: ServiceCall) -> ServiceResponse:
+async def _async_read_conversation(call: ServiceCall) -> ServiceResponse:
     """Return a conversation with the parts of its requests, and its exchanges, oldest first.
 
     With `after`, return only the exchanges with a higher number, without the parts, which change rarely.
@@ -109,12 +102,14 @@ async def async_read_conversation(call: ServiceCall) -> ServiceResponse:
         agent.windows.idle_seconds(target.window_key), target.entity_id, agent, target.window_key, window.stats()
     )
     weight, after = None, call.data.get("after")
-    # the conversation can be shown without it
-    with suppress(TurnError):
-        weight = await async_weigh_request(agent, build_llm_context(call)) if after is None else None
-    exchanges = window.exchanges()
+    if after is None:
+        # the conversation can be shown without it
+        with suppress(TurnError):
+            weight = await async_weigh_request(agent, build_llm_context(call))
+    exchanges, speakers = window.exchanges(), await _async_read_speakers(call.hass, window.conversation_id)
+    title = next((_format_title(each) for each in exchanges if not is_summary(each)), "")
     return {
-        **await _async_format_row(call.hass, found, await _async_read_speakers(call.hass, window.conversation_id)),
+        **await _async_format_row(call.hass, found, speakers, title),
         "weight": None if weight is None else asdict(weight),
         "leaves_first": list(window.find_next_evictions()),
         "exchanges": [
@@ -125,7 +120,7 @@ async def async_read_conversation(call: ServiceCall) -> ServiceResponse:
     }
 
 
-async def async_read_exchange(call: ServiceCall) -> ServiceResponse:
+async def _async_read_exchange(call: ServiceCall) -> ServiceResponse:
     """Return the messages of an exchange with their whole text."""
     target = await access.async_resolve_conversation(call, POLICY_READ)
     for exchange in target.window.exchanges():
@@ -140,7 +135,7 @@ async def _async_read_speakers(hass: HomeAssistant, conversation: str | None = N
     The record is not read if only one conversation is asked for, and working memory has a turn of it.
     """
     recent = {
-        each.record["conversation_id"]: (each.record["person"], each.record["device"])
+        each.record["conversation_id"]: (each.record["device"], each.record["automation"])
         for each in reversed(async_find_recent_turns(hass))
         if each.record["conversation_id"] is not None
     }
@@ -151,10 +146,36 @@ async def _async_read_speakers(hass: HomeAssistant, conversation: str | None = N
     return {**stored, **recent}
 
 
-async def _async_format_row(hass: HomeAssistant, found: access.VisibleWindow, speakers: _Speakers) -> JsonObjectType:
+async def _async_read_titles(agents: Iterable[Agent]) -> dict[tuple[str, str], str]:
+    """Return the beginnings of conversations as titles, by the ids of these agents and the keys of the windows."""
+    words: dict[tuple[str, str], str] = {}
+    for agent in agents:
+        store, read = async_get_store(agent.hass), partial(_read_first_exchanges, agent.id)
+        first: dict[str, Exchange] = {}
+        if store is not None:
+            with suppress(MemoryUnavailable):
+                first = await store.async_read(read, first)
+        loaded = agent.windows.loaded_windows()
+        first |= {key: window.exchanges()[0] for key, window in loaded.items() if window.exchanges()}
+        words |= {(agent.id, key): _format_title(each) for key, each in first.items() if not is_summary(each)}
+    return words
+
+
+def _format_title(first: Exchange) -> str:
+    return extract_user_text(first.messages[0].content)[:_MAX_TITLE_CHARS]
+
+
+def _read_first_exchanges(agent: str, memory: Memory) -> dict[str, Exchange]:
+    with memory.database.read_transaction() as connection:
+        return read_first_exchanges(connection, agent)
+
+
+async def _async_format_row(
+    hass: HomeAssistant, found: access.VisibleWindow, speakers: _Speakers, title: str
+) -> JsonObjectType:
     key = WindowKey.parse(found.key)
     person = await async_find_person(hass, key.user)
-    _, device = speakers.get(key.conversation, (None, None))
+    device, automation = speakers.get(key.conversation, (None, None))
     if key.conversation.startswith(_DEVICE_PREFIX):
         device = key.conversation.removeprefix(_DEVICE_PREFIX)
     is_known = key.conversation in speakers
@@ -164,6 +185,8 @@ async def _async_format_row(hass: HomeAssistant, found: access.VisibleWindow, sp
         "agent": found.agent.config.name,
         "person": person and person.name,
         "device": find_device_name(hass, device),
+        "automation": find_automation_name(hass, automation),
+        "title": title,
         "source": source,
     }
 
@@ -173,6 +196,7 @@ def build_figures(found: access.VisibleWindow) -> dict[str, Any]:
     agent, name = found.agent, WindowKey.parse(found.key).conversation
     window = agent.windows.get_loaded(found.key)
     exchanges = window.exchanges() if window is not None else ()
+    recent = reversed(agent.state.recent_turns)
     return {
         "entity_id": found.entity_id,
         "conversation_id": name,
@@ -180,16 +204,13 @@ def build_figures(found: access.VisibleWindow) -> dict[str, Any]:
         "figures": {
             **build_window_figures(found.stats),
             "newest_tokens": exchanges[-1].tokens if exchanges else None,
-            "live_tokens": _find_live_tokens(agent, name),
+            # of the newest turn, as far as it is known
+            "live_tokens": next(
+                (each.context.live_tokens for each in recent if each.record["conversation_id"] == name), None
+            ),
             "low_water_tokens": int(agent.config.policy.low_water_tokens),
         },
     }
-
-
-def _find_live_tokens(agent: Agent, conversation: str) -> int | None:
-    """Return the size of the live context in the newest turn of a conversation, or None if that is not known."""
-    recent = reversed(agent.state.recent_turns)
-    return next((each.context.live_tokens for each in recent if each.record["conversation_id"] == conversation), None)
 
 
 def _format_exchange(exchange: Exchange, back: int) -> JsonObjectType:
@@ -217,18 +238,12 @@ def _format_exchange(exchange: Exchange, back: int) -> JsonObjectType:
 
 
 _NO_FIELDS = probatio.Schema({})
-_CONVERSATION_SCHEMA = probatio.Schema(
-    {**access.CONVERSATION_FIELDS, probatio.Optional("after"): access.validate_natural_number}
-)
+_AFTER_FIELD = {probatio.Optional("after"): access.validate_natural_number}
+_NUMBER_FIELD = {probatio.Required("number"): access.validate_natural_number}
 
 COMMANDS = (
-    ("overview", async_read_overview, _NO_FIELDS),
-    ("conversations", async_read_conversations, _NO_FIELDS),
-    ("conversation", async_read_conversation, _CONVERSATION_SCHEMA),
-    (
-        "exchange",
-        async_read_exchange,
-        probatio.Schema({**access.CONVERSATION_FIELDS, probatio.Required("number"): access.validate_natural_number}),
-    ),
-    ("recent_turns", async_list_recent_turns, _NO_FIELDS),
+    ("overview", _async_read_overview, _NO_FIELDS),
+    ("conversations", _async_read_conversations, _NO_FIELDS),
+    ("conversation", _async_read_conversation, probatio.Schema(access.CONVERSATION_FIELDS | _AFTER_FIELD)),
+    ("exchange", _async_read_exchange, probatio.Schema(access.CONVERSATION_FIELDS | _NUMBER_FIELD)),
 )

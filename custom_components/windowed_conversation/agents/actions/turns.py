@@ -6,7 +6,6 @@ Responses are plain JSON, with times in ISO 8601 and the names of people, device
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 import math
-from pathlib import Path
 from typing import Any
 
 from homeassistant.auth.models import User
@@ -22,10 +21,8 @@ import probatio
 from ...bridge.errors import build_refusal
 from ...bridge.persons import async_find_person
 from ...bridge.turn_report import NO_USAGE, find_agent_entity_id, name_asked_agents
-from ...memory.core import Memory
 from ...record import (
     EMPTY_TURN,
-    AttemptRecord,
     RecordedTurns,
     SentRequest,
     ToolCallText,
@@ -50,8 +47,6 @@ _MAX_TEXT_CHARS = 10_000
 _MAX_REQUEST_CHARS = 1_000_000
 _MAX_TOOL_CALLS = 100
 _ELLIPSIS = "…"
-# In characters, for a turn in a list.
-_MAX_FIRST_CHARS = 100
 # The fields of a record that are not those of a single turn only, and are not text.
 _SHOWN_FIELDS = EMPTY_TURN.keys() - {"agent", "message", "waterfall", "attempts"}
 
@@ -102,14 +97,14 @@ async def _async_list_turns(call: ServiceCall) -> ServiceResponse:
         return await _async_export_turns(call)
     rights = await async_get_permissions(call)
     most = call.data[access.ATTR_LIMIT]
-    listing = _build_list_query(call.data, rights)._replace(limit=most + 1, after=call.data.get("after"))
+    listing = build_list_query(call.data, rights)._replace(limit=most + 1, after=call.data.get("after"))
     async with open_usable_store(call.hass) as memory:
         found = await memory.async_read(
             lambda opened: RecordedTurns(opened.database).list_newest(listing), list[TurnRecord]()
         )
     shown, names = found[:most], await async_find_person_names(call.hass, [turn["person"] for turn in found[:most]])
     return {
-        "turns": [_format_turn(call.hass, turn, names) for turn in shown],
+        "turns": [format_turn(call.hass, turn, names) for turn in shown],
         "next_after": shown[-1]["turn_id"] if len(found) > most else None,
     }
 
@@ -117,7 +112,7 @@ async def _async_list_turns(call: ServiceCall) -> ServiceResponse:
 async def _async_get_turn(call: ServiceCall) -> ServiceResponse:
     """Return a turn, with its text if the caller may read it: in working memory, always if they have spoken."""
     rights, wanted = await async_get_permissions(call), call.data["turn_id"]
-    recent = next((each for each in _list_readable(call.hass, rights) if each.record["turn_id"] == wanted), None)
+    recent = next((each for each in list_recent_turns(call.hass, rights) if each.record["turn_id"] == wanted), None)
     turn = await _async_read_turn(call.hass, wanted, recent)
     if turn is None or not rights.can_see(turn):
         raise build_refusal("unknown_turn", turn=wanted)
@@ -127,31 +122,23 @@ async def _async_get_turn(call: ServiceCall) -> ServiceResponse:
     names = await async_find_person_names(call.hass, [turn["person"]])
     planned = _list_planned_tokens(turn, recent)
     return {
-        **_format_turn(call.hass, turn, names),
+        **format_turn(call.hass, turn, names),
         "message": turn["message"],
         "waterfall": list[Any](turn["waterfall"]),
-        "attempts": [_format_attempt(call.hass, *each) for each in zip(turn["attempts"], planned, strict=True)],
+        "attempts": [
+            {
+                **{name: value for name, value in attempt.items() if name not in {"agent", "sent"}},
+                "entity_id": find_agent_entity_id(call.hass, attempt["agent"]),
+                "planned_tokens": tokens,
+            }
+            for attempt, tokens in zip(turn["attempts"], planned, strict=True)
+        ],
         **_format_turn_text(turn, rights, number),
         "context": None if recent is None else _format_context(recent),
     }
 
 
-async def async_list_recent_turns(call: ServiceCall) -> ServiceResponse:
-    """Return the turns in working memory whose text the caller may read, newest first, with their first words."""
-    recent = _list_readable(call.hass, await async_get_permissions(call))
-    names = await async_find_person_names(call.hass, [each.record["person"] for each in recent])
-    return {
-        "turns": [
-            {
-                **_format_turn(call.hass, _add_cost(each.record, each), names),
-                "said": each.speaker.text[:_MAX_FIRST_CHARS],
-            }
-            for each in recent
-        ]
-    }
-
-
-def _list_readable(hass: HomeAssistant, rights: CallerPermissions) -> list[RecentTurn]:
+def list_recent_turns(hass: HomeAssistant, rights: CallerPermissions) -> list[RecentTurn]:
     """Return the turns in working memory that the caller took part in, newest first."""
     return [
         each
@@ -160,14 +147,14 @@ def _list_readable(hass: HomeAssistant, rights: CallerPermissions) -> list[Recen
     ]
 
 
-def _add_cost(turn: TurnRecord, recent: RecentTurn) -> TurnRecord:
+def add_cost(turn: TurnRecord, recent: RecentTurn) -> TurnRecord:
     """Return the record of a turn in working memory, with its cost as far as that is known."""
     return turn if recent.cost is None else {**turn, "cost": recent.cost}
 
 
 async def _async_read_turn(hass: HomeAssistant, turn_id: str, recent: RecentTurn | None) -> TurnRecord | None:
     if recent is not None:
-        return _add_cost(await hass.async_add_executor_job(recent.complete), recent)
+        return add_cost(await hass.async_add_executor_job(recent.complete), recent)
     async with open_usable_store(hass) as memory:
         return await memory.async_read(lambda opened: RecordedTurns(opened.database).get_turn(turn_id), None)
 
@@ -194,15 +181,13 @@ def _format_context(recent: RecentTurn) -> JsonObjectType:
 
 
 async def _async_export_turns(call: ServiceCall) -> ServiceResponse:
-    """Write turns with their complete text to a file, and return the number of turns."""
-    listing = _build_list_query(call.data, await async_get_permissions(call, needs_admin=True))
+    listing = build_list_query(call.data, await async_get_permissions(call, needs_admin=True))
     async with open_usable_store(call.hass) as memory:
         path = await call.hass.async_add_executor_job(resolve_allowed_path, call.hass, call.data[access.ATTR_FILENAME])
-        return {"filename": str(path), "written": await memory.async_read(_export_to_file, 0, path, listing)}
-
-
-def _export_to_file(memory: Memory, path: Path, query: TurnListQuery) -> int:
-    return write_lines(path, RecordedTurns(memory.database).export(query))
+        line_count = await memory.async_read(
+            lambda opened: write_lines(path, RecordedTurns(opened.database).export(listing)), 0
+        )
+        return {"filename": str(path), "written": line_count}
 
 
 async def async_get_permissions(call: ServiceCall, *, needs_admin: bool = False) -> CallerPermissions:
@@ -237,14 +222,14 @@ async def _async_find_visible_agents(call: ServiceCall, user: User | None) -> fr
     )
 
 
-def _build_list_query(data: Mapping[str, Any], rights: CallerPermissions) -> TurnListQuery:
+def build_list_query(data: Mapping[str, Any], rights: CallerPermissions) -> TurnListQuery:
     """Return the query for the turns that the caller may see and that match all conditions of the action."""
     return TurnListQuery(
         since=data.get(access.ATTR_SINCE, -math.inf),
         until=data.get(access.ATTR_UNTIL, math.inf),
         people=rights.visible_people,
         agents=rights.visible_agent_ids,
-        route=data.get("route"),
+        routes=frozenset({data["route"]}) if "route" in data else None,
         outcome=data.get("outcome"),
         tool=data.get("tool"),
         conversation_id=data.get(ATTR_CONVERSATION_ID),
@@ -275,7 +260,7 @@ async def async_find_person_names(hass: HomeAssistant, user_ids: Iterable[str | 
     return {person.id: person.name for person in people if person is not None and person.name}
 
 
-def _format_turn(hass: HomeAssistant, turn: TurnRecord, names: Mapping[str, str]) -> dict[str, Any]:
+def format_turn(hass: HomeAssistant, turn: TurnRecord, names: Mapping[str, str]) -> dict[str, Any]:
     """Return the response for a turn, without its text. `names` are the names of people by user id."""
     return {
         **{name: value for name, value in turn.items() if name in _SHOWN_FIELDS},
@@ -283,6 +268,7 @@ def _format_turn(hass: HomeAssistant, turn: TurnRecord, names: Mapping[str, str]
         "entity_id": find_agent_entity_id(hass, turn["agent"]),
         "person": names.get(turn["person"] or "", turn["person"]),
         "device": find_device_name(hass, turn["device"]),
+        "automation": find_automation_name(hass, turn["automation"]),
         **name_asked_agents(hass, turn),
         "usage": {**NO_USAGE, **turn["usage"]},
         "cost": None if turn["cost"] is None else float(turn["cost"]),
@@ -301,11 +287,6 @@ def _format_sent_request(sent: SentRequest) -> dict[str, Any]:
     return {**sent, "messages": messages, "omitted_messages": len(sent["messages"]) - len(messages)}
 
 
-def _format_attempt(hass: HomeAssistant, attempt: AttemptRecord, planned: int | None) -> dict[str, Any]:
-    shown = {name: value for name, value in attempt.items() if name not in {"agent", "sent"}}
-    return {**shown, "entity_id": find_agent_entity_id(hass, attempt["agent"]), "planned_tokens": planned}
-
-
 def _format_tool_call(call: ToolCallText) -> dict[str, Any]:
     text = encode_json(call["arguments"])
     arguments = call["arguments"] if len(text) <= _MAX_TEXT_CHARS else _truncate(text)
@@ -320,6 +301,12 @@ def find_device_name(hass: HomeAssistant, device: str | None) -> str | None:
         return str(state.attributes.get(ATTR_FRIENDLY_NAME, device))
     found = dr.async_get(hass).async_get(device)
     return (found and (found.name_by_user or found.name)) or device
+
+
+def find_automation_name(hass: HomeAssistant, entity_id: str | None) -> str | None:
+    """Return the name of an automation or a script, or its entity id if it does not exist any more."""
+    state = hass.states.get(entity_id) if entity_id else None
+    return state.name if state is not None else entity_id
 
 
 def _truncate(text: str) -> str:

@@ -1,41 +1,25 @@
 /**
- * Why an answer was given: what a turn was sent, what its tools returned, where its time went, and what was billed.
+ * The details of one turn: what it was sent, what its tools returned, where its time went, and what was billed.
  */
 
-import { formatDuration, formatMoney, formatNumber } from "./format.js";
+import { formatDuration, formatMoney, formatNumber, formatTime } from "./format.js";
 import { h } from "./html.js";
-import {
-  describeReason,
-  findErrorKeys,
-  loadErrors,
-  nameAgent,
-  nameRoute,
-  redraw,
-  renderLink,
-  renderPairs,
-  renderTable,
-  renderTime,
-} from "./parts.js";
+import { describeReason, nameAgent, nameRoute, redraw, renderPairs, renderTable } from "./parts.js";
 import { renderWaterfall } from "./waterfall.js";
 
 /**
  * @typedef {import("./types.js").Context} Context
- * @typedef {import("./types.js").State} State
  * @typedef {import("./html.js").Child} Child
  * @typedef {{ system: string, tools: any, messages: any[], omitted_messages: number }} Sent
  * @typedef {{
- *   recent: any[], turn: any, problem: string, errors: import("./parts.js").Errors,
- *   sent: Record<number, Sent | null>,
- * }} Data `sent` has the requests whose details were opened, by their number
+ *   turn: any, errors: import("./parts.js").Errors, sent: Record<number, Sent | null>,
+ * }} Details `sent` has the requests whose details were opened, by their number
  */
 
 /** The purposes of a request that are also the route of a turn of their own. */
 const OTHER_PURPOSES = ["summary", "search_words", "task"];
 
 const DIFFERENCE = /** @type {const} */ ({ style: "percent", signDisplay: "exceptZero", maximumFractionDigits: 1 });
-
-/** The requests of the last turn that were opened: they stay when the view is loaded again. */
-const opened = { turn: "", /** @type {Data["sent"]} */ sent: {} };
 
 /**
  * Return our count of a request's tokens beside what was billed. `difference` is a share of our count.
@@ -68,41 +52,11 @@ export function formatValue(value) {
   }
 }
 
-/** @type {import("./types.js").View} */
-export const view = { name: "why", load, render };
-
-/**
- * @param {Context} context
- * @param {State} state
- * @returns {Promise<Data>}
- */
-async function load(context, state) {
-  const { turns: recent } = await context.call("recent_turns");
-  const wanted = state.turn ?? recent[0]?.turn_id;
-  /** @type {Data} */
-  const data = { recent, turn: null, problem: "", errors: {}, sent: keepOpened(wanted ?? "") };
-  if (wanted) {
-    try {
-      data.turn = await context.call("get_turn", { turn_id: wanted });
-    } catch (error) {
-      data.problem = await context.describe(error);
-    }
-  }
-  data.errors = await loadErrors(context, [...recent, data.turn ?? {}].flatMap(findErrorKeys));
-  return data;
-}
-
-/** @param {string} turn */
-function keepOpened(turn) {
-  if (opened.turn !== turn) Object.assign(opened, { turn, sent: {} });
-  return opened.sent;
-}
-
 /**
  * Load the text of a request, once.
  *
  * @param {Context} context
- * @param {Data} data
+ * @param {Details} data
  * @param {number} number
  */
 export async function loadRequest(context, data, number) {
@@ -114,57 +68,6 @@ export async function loadRequest(context, data, number) {
   } catch (error) {
     context.say(await context.describe(error), { isError: true });
   }
-}
-
-/**
- * @param {Context} context
- * @param {State} _state
- * @param {Data} data
- */
-function render(context, _state, data) {
-  const { t } = context;
-  return h(
-    "div",
-    { class: "split" },
-    h(
-      "nav",
-      { class: "card", "aria-label": t("why.recent") },
-      h("h2", null, t("why.recent")),
-      data.recent.length
-        ? h(
-            "ul",
-            { class: "list" },
-            data.recent.map((turn) => h("li", { key: turn.turn_id }, renderRecent(context, turn, data))),
-          )
-        : h("p", null, t("why.none")),
-    ),
-    h(
-      "div",
-      { class: "stack", key: data.turn?.turn_id ?? "none" },
-      data.problem && h("p", { class: "card error", role: "alert", dir: "auto" }, data.problem),
-      data.turn && renderTurn(context, data),
-    ),
-  );
-}
-
-/**
- * @param {Context} context
- * @param {any} turn
- * @param {Data} data
- */
-function renderRecent(context, turn, { turn: shown, errors }) {
-  const who = [turn.person ?? turn.device ?? context.t("turns.unknown_speaker"), nameAgent(context, turn.entity_id)];
-  return renderLink(
-    context,
-    { turn: turn.turn_id },
-    [
-      h("div", null, renderTime(context, turn.time)),
-      turn.said && h("div", { class: "said", dir: "auto" }, turn.said),
-      h("div", { class: "quiet small" }, h("bdi", null, who.join(" · "))),
-      h("div", { class: "quiet small" }, describeRoute(context, turn, errors)),
-    ],
-    { "aria-current": turn.turn_id === shown?.turn_id && "true" },
-  );
 }
 
 /**
@@ -182,53 +85,55 @@ export function describeRoute(context, turn, errors) {
 
 /**
  * @param {Context} context
- * @param {Data} data
+ * @param {Details} data
  */
-function renderTurn(context, data) {
+export function renderDetails(context, data) {
   const { t } = context;
   const { turn } = data;
-  return [
+  return h(
+    "div",
+    { class: "details", key: "details" },
     renderSummary(context, data),
+    turn.waterfall.length > 0 &&
+      renderPart(t("why.waterfall"), renderWaterfall(context, turn.waterfall, turn.duration)),
+    turn.tool_calls?.length > 0 && renderPart(t("why.tools"), turn.tool_calls.map(renderToolCall(context))),
     turn.context && renderContext(context, turn.context),
-    turn.tool_calls?.length > 0 && renderCard(t("why.tools"), turn.tool_calls.map(renderToolCall(context))),
     turn.attempts.length > 0 &&
-      renderCard(t("why.requests"), [
+      renderPart(t("why.requests"), [
         renderTokens(context, turn.attempts),
         turn.attempts.map((/** @type {any} */ attempt, /** @type {number} */ place) =>
           renderRequest(context, data, attempt, place + 1),
         ),
       ]),
-    turn.waterfall.length > 0 &&
-      renderCard(t("why.waterfall"), renderWaterfall(context, turn.waterfall, turn.duration)),
-  ];
+  );
 }
 
 /**
  * @param {string} title
  * @param {Child} content
  */
-function renderCard(title, content) {
-  return h("section", { class: "card", key: title }, h("h3", null, title), content);
+function renderPart(title, content) {
+  return h("section", { key: title }, h("h3", null, title), content);
 }
 
 /**
  * @param {Context} context
- * @param {Data} data
+ * @param {Details} data
  */
 function renderSummary(context, { turn, errors }) {
   const { hass, label, t } = context;
   return h(
     "section",
-    { class: "card", key: "summary" },
-    h("h2", null, renderTime(context, turn.time)),
+    { key: "summary" },
     turn.text === "shown"
       ? [
           h("p", { class: "said text", dir: "auto" }, turn.said),
           h("p", { class: "text message", dir: "auto" }, turn.answer),
         ]
-      : h("p", null, t(turn.text === "private" ? "why.text_private" : "why.text_not_kept")),
+      : h("p", null, t(turn.text === "private" ? "turns.private" : "why.text_not_kept")),
     renderPairs([
-      [t("turns.who"), turn.context?.speaker ?? turn.person ?? t("turns.unknown_speaker")],
+      [t("turns.time"), formatTime(hass, turn.time)],
+      [t("turns.who"), nameSpeaker(context, { ...turn, person: turn.context?.speaker ?? turn.person })],
       [t("turns.device"), turn.device],
       [t("why.language"), nameLanguage(hass.language, turn.context?.language)],
       [t("turns.route"), describeRoute(context, turn, errors)],
@@ -240,6 +145,18 @@ function renderSummary(context, { turn, errors }) {
       [t("turns.cost"), formatMoney(hass, turn.cost)],
     ]),
   );
+}
+
+/**
+ * Return who spoke: a person, with the way in which they were known unless they were signed in, a device, or an automation.
+ *
+ * @param {Pick<Context, "t">} context
+ * @param {any} turn
+ */
+export function nameSpeaker({ t }, { person, device, automation, known_by: source }) {
+  if (!person || !source || source === "login") return person ?? automation ?? device ?? t("turns.unknown_speaker");
+  const isVoice = source === "entity" || source === "prefix";
+  return `${person}, ${isVoice ? t("turns.known_by_voice") : t("turns.known_by_device")}`;
 }
 
 /**
@@ -296,7 +213,7 @@ function renderContext({ t }, { facts, recalled, states }) {
   };
   return h(
     "section",
-    { class: "card", key: "context" },
+    { key: "context" },
     h("h3", null, t("why.context")),
     h("h4", null, t("bar.facts")),
     list(facts),
@@ -327,7 +244,7 @@ function renderToolCall({ t }) {
       h("summary", null, h("bdi", null, call.name)),
       h("h4", null, t("why.arguments")),
       h("pre", { class: "text", dir: "auto" }, formatValue(call.arguments)),
-      h("h4", null, t("why.result")),
+      h("h4", null, t("turns.outcome")),
       h("pre", { class: "text", dir: "auto" }, formatValue(call.result ?? "–")),
     );
 }
@@ -365,7 +282,7 @@ function renderTokens({ hass, t }, attempts) {
 
 /**
  * @param {Context} context
- * @param {Data} data
+ * @param {Details} data
  * @param {any} attempt
  * @param {number} number
  */

@@ -1,18 +1,18 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-
-import { layoutSteps } from "../../custom_components/windowed_conversation/frontend/waterfall.js";
 import {
   compareTokens,
   findContent,
   formatValue,
   loadRequest,
   nameLanguage,
+  nameSpeaker,
+  renderDetails,
   splitLines,
-  view,
-} from "../../custom_components/windowed_conversation/frontend/why_view.js";
+} from "../../custom_components/windowed_conversation/frontend/turn_details.js";
+import { layoutSteps } from "../../custom_components/windowed_conversation/frontend/waterfall.js";
 import { makeContext, TURN } from "./contexts.js";
-import { collectText, findElements } from "./nodes.js";
+import { collectText } from "./nodes.js";
 
 const ATTEMPT = {
   purpose: "answer",
@@ -32,11 +32,26 @@ const OPENED = {
   attempts: [ATTEMPT],
   context: { speaker: "Anna", language: "de", facts: ["Anna likes tea"], recalled: [], states: "lamp: on" },
 };
-const DATA = { recent: [TURN], turn: OPENED, problem: "", errors: {}, sent: {} };
+const DATA = { turn: OPENED, errors: {}, sent: {} };
 
 function renderText(turn) {
-  return collectText(view.render(makeContext(), { view: "why" }, { ...DATA, turn: { ...OPENED, ...turn } }));
+  return collectText(renderDetails(makeContext(), { ...DATA, turn: { ...OPENED, ...turn } }));
 }
+
+test("the name of a speaker says what they are known by, unless they are signed in", () => {
+  const sources = ["login", null, "satellite", "pipeline", "entity", "prefix"];
+  assert.deepEqual(
+    sources.map((source) => nameSpeaker(makeContext(), { ...TURN, known_by: source })),
+    [
+      "Anna",
+      "Anna",
+      "Anna, turns.known_by_device",
+      "Anna, turns.known_by_device",
+      "Anna, turns.known_by_voice",
+      "Anna, turns.known_by_voice",
+    ],
+  );
+});
 
 test("steps are placed in percent of the turn", () => {
   assert.deepEqual(layoutSteps([{ step: "tool", start: 1, end: 2 }], 4), [{ left: 25, width: 25, firstToken: null }]);
@@ -101,20 +116,6 @@ test("a language that is none keeps its code", () => {
   assert.equal(nameLanguage("en", "not a code"), "not a code");
 });
 
-test("the newest turn is shown if the address names none", async () => {
-  const context = makeContext({ recent_turns: { turns: [TURN] }, get_turn: OPENED });
-  await view.load(context, { view: "why" });
-  assert.deepEqual(context.calls[1], ["get_turn", { turn_id: "t1" }]);
-});
-
-test("a turn that cannot be shown leaves the list", async () => {
-  const context = makeContext({ recent_turns: { turns: [TURN] }, get_turn: new Error("unknown") });
-  const data = await view.load(context, { view: "why", turn: "t9" });
-  const text = collectText(view.render(context, { view: "why" }, data));
-  assert.ok(text.includes("described unknown"));
-  assert.ok(text.includes("turn_route:model: no_local_match"));
-});
-
 test("a request is loaded when it is opened, once", async () => {
   const sent = { system: "s", tools: [], messages: [], omitted_messages: 0 };
   const context = makeContext({ get_turn: { ...OPENED, sent } });
@@ -137,16 +138,11 @@ test("what the model was given is shown", () => {
 
 test("another person's turn says why there is no text", () => {
   const text = renderText({ text: "private", said: undefined, tool_calls: undefined, context: null });
-  assert.ok(text.includes("why.text_private"));
+  assert.ok(text.includes("turns.private"));
 });
 
 test("agents that failed before are named with the reason", () => {
   const failures = [{ agent: "conversation.one", error: "unavailable" }];
   const data = { ...DATA, turn: { ...OPENED, failures }, errors: { unavailable: "It is away." } };
-  assert.ok(collectText(view.render(makeContext(), { view: "why" }, data)).includes("One: It is away."));
-});
-
-test("the shown turn is the current one of the list", () => {
-  const nodes = view.render(makeContext(), { view: "why" }, DATA);
-  assert.equal(findElements(nodes, ({ props }) => props["aria-current"] === "true").length, 1);
+  assert.ok(collectText(renderDetails(makeContext(), data)).includes("One: It is away."));
 });
