@@ -5,6 +5,7 @@ import {
   chooseMoneyDigits,
   formatBytes,
   formatDay,
+  formatDays,
   formatDuration,
   formatMoney,
   formatNumber,
@@ -58,6 +59,11 @@ test("a duration has its two largest units", () => {
   assert.equal(formatDuration(PROFILE, 1.94), "1.9 sec");
   assert.equal(formatDuration(PROFILE, 125), "2 min 5 sec");
   assert.equal(formatDuration(PROFILE, 3 * 86400 + 3600 + 5), "3 days 1 hr");
+});
+
+test("a unit is in the language of the user, whatever the format of numbers", () => {
+  assert.equal(formatDuration(withLocale({ number_format: "decimal_comma" }), 1.94), "1,9 sec");
+  assert.equal(formatDays(withLocale({ number_format: "space_comma" }), 1), "1 day");
 });
 
 test("a duration of whole hours has no minutes", () => {

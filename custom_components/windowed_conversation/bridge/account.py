@@ -153,6 +153,10 @@ def _get_http_client(hass: HomeAssistant, kind: type[Any]) -> Any:
     return clients[kind]
 
 
+# Few, because some models have higher prices for long requests.
+_PRICED_TOKENS = 1_000
+
+
 class ModelUsage(NamedTuple):
     """The usage of one request. `family` is the model's name or, on Azure, the name of the deployment's model."""
 
@@ -192,6 +196,13 @@ async def async_calculate_cost(hass: HomeAssistant, usages: Collection[ModelUsag
 def _sum_costs(prices: Any, usages: Collection[ModelUsage]) -> Decimal | None:
     costs = [prices.calculate_cost(use.vendor, use.family, use.usage, is_flexible=use.is_flexible) for use in usages]
     return None if None in costs else sum(costs, Decimal())
+
+
+async def async_find_cache_discount(hass: HomeAssistant, vendor: Vendor, family: str) -> Decimal | None:
+    """Return the discount on a cached input token in US dollars, or None if the price is unknown."""
+    sizes = [Usage(input=_PRICED_TOKENS), Usage(input=_PRICED_TOKENS, cached=_PRICED_TOKENS)]
+    full, cached = [await async_calculate_cost(hass, [ModelUsage(vendor, family, each)]) for each in sizes]
+    return None if full is None or cached is None else (full - cached) / _PRICED_TOKENS
 
 
 async def async_list_families(hass: HomeAssistant, vendor: Vendor) -> list[str]:

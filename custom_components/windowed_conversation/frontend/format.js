@@ -99,6 +99,16 @@ export function formatDuration(hass, seconds) {
 }
 
 /**
+ * Return a number of days with its unit in full.
+ *
+ * @param {Profile} hass
+ * @param {number} days
+ */
+export function formatDays(hass, days) {
+  return formatUnit(hass, days, "day", 0, "long");
+}
+
+/**
  * Return a size in the largest unit that leaves at least one.
  *
  * @param {Profile} hass
@@ -132,6 +142,26 @@ export function formatDay(hass, iso) {
 }
 
 /**
+ * Return a day such as "2026-11-27" without its year.
+ *
+ * @param {Profile} hass
+ * @param {string} day
+ */
+export function formatShortDay(hass, day) {
+  return formatDate(hass, day, { day: "numeric", month: "short", timeZone: "UTC" });
+}
+
+/**
+ * Return the month of a day such as "2026-11-01".
+ *
+ * @param {Profile} hass
+ * @param {string} day
+ */
+export function formatMonth(hass, day) {
+  return formatDate(hass, day, { month: "short", year: "numeric", timeZone: "UTC" });
+}
+
+/**
  * @param {Profile} hass
  * @param {string | null | undefined} iso
  * @param {Intl.DateTimeFormatOptions} options
@@ -147,13 +177,25 @@ function formatDate(hass, iso, options) {
 }
 
 /**
+ * Return a number with its unit. The unit is in the user's language, the number in the format of the profile.
+ *
  * @param {Profile} hass
  * @param {number} value
  * @param {string} unit
  * @param {number} digits
+ * @param {"short" | "long"} [unitDisplay]
  */
-function formatUnit(hass, value, unit, digits) {
-  return formatNumber(hass, value, { style: "unit", unit, unitDisplay: "short", maximumFractionDigits: digits });
+function formatUnit(hass, value, unit, digits, unitDisplay = "short") {
+  const options = { maximumFractionDigits: digits };
+  const units = new Intl.NumberFormat(findLanguage(hass), { ...options, style: "unit", unit, unitDisplay });
+  const parts = units.formatToParts(value);
+  const first = parts.findIndex(({ type }) => type === "integer");
+  return parts
+    .map((part, place) => {
+      if (part.type === "literal" || part.type === "unit") return part.value;
+      return place === first ? formatNumber(hass, value, options) : "";
+    })
+    .join("");
 }
 
 /** @param {Profile} hass */

@@ -25,10 +25,8 @@ _CODE_PATTERN = re.compile(r"[a-zA-Z_0-9]{1,40}")
 # Routers list hundreds of models, with up to a hundred values each.
 _MAX_MODELS = 10_000
 _MAX_LISTED_VALUES = 250_000
-# No vendor has more models than fit on one page.
-_MAX_PAGES = 10
-# The maximum page size of Anthropic's and Google's lists: https://platform.claude.com/docs/en/api/models/list and
-# https://ai.google.dev/api/models#method:-models.list
+# The maximum page size of Anthropic's and Google's lists, which neither of them fills:
+# https://platform.claude.com/docs/en/api/models/list and https://ai.google.dev/api/models#method:-models.list
 PAGE_SIZE = 1000
 
 

@@ -132,17 +132,14 @@ class RecordedTurns:
                     speakers.setdefault(conversation, (device, automation))
         return speakers
 
-    def sum_usage(self, query: TurnListQuery, zone: tzinfo) -> list[DailyUsage]:
-        """Return the sums of the turns that meet the conditions, by local day, agent and person, newest day first.
-
-        The limit of the query is ignored.
-        """
+    def sum_usage(self, query: TurnListQuery, zone: tzinfo, *, by_month: bool = False) -> list[DailyUsage]:
+        """Return the sums of all turns that meet the conditions, by local day or month, newest first."""
         conditions, values = _build_conditions(query)
-        sums: dict[tuple[str, str, str], DailyUsage] = {}
+        sums: dict[tuple[str, ...], DailyUsage] = {}
         with self._database.read_transaction() as connection:
             statement = _SELECT_SUMS.format(conditions=conditions)
             for row in connection.execute(statement, {**values, "slot_seconds": _SLOT_SECONDS}):
-                _add_usage(sums, zone, row)
+                _add_usage(sums, zone, row, by_month=by_month)
         return [sums[key] for key in sorted(sums, reverse=True)]
 
     def export(self, query: TurnListQuery) -> Iterator[str]:
@@ -160,11 +157,14 @@ class RecordedTurns:
             after = page[-1].turn["turn_id"]
 
 
-def _add_usage(sums: dict[tuple[str, str, str], DailyUsage], zone: tzinfo, row: tuple[Any, ...]) -> None:
-    """Add the sums of a quarter of an hour to those of its day."""
-    slot, agent, person, turns, requests, input_tokens, cached_tokens, output_tokens, cost, without_price = row
+def _add_usage(sums: dict[tuple[str, ...], DailyUsage], zone: tzinfo, row: tuple[Any, ...], *, by_month: bool) -> None:
+    """Add the sums of a quarter of an hour to those of its day or its month."""
+    slot, agent, person, model, route, *sums_in_slot = row
+    turns, requests, input_tokens, cached_tokens, output_tokens, cost, without_price = sums_in_slot
     day = datetime.fromtimestamp(slot * _SLOT_SECONDS, zone).date()
-    usage = sums.setdefault((day.isoformat(), agent, person or ""), DailyUsage(day, agent, person))
+    day = day.replace(day=1) if by_month else day
+    key = (day.isoformat(), agent, person or "", model or "", route)
+    usage = sums.setdefault(key, DailyUsage(day, agent, person, model, route))
     usage.turns += turns
     usage.requests += int(requests)
     usage.input_tokens += int(input_tokens)
