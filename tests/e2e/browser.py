@@ -76,7 +76,7 @@ async def close_dialog(page: Page) -> None:
 
 
 _READ_MESSAGES = """chat => [...chat.shadowRoot.querySelectorAll('.message')].map(message =>
-  (message.querySelector('ha-markdown')?.content ?? message.innerText).trim())"""
+  (message.querySelector(':scope > ha-markdown')?.content ?? message.innerText).trim())"""
 
 # Watches in the browser, because a question to it takes longer than a word of the answer.
 _WATCH_ANSWER = f"""async (chat, shown) => {{
@@ -133,6 +133,11 @@ class AssistDialog:
         async with asyncio.timeout(_TIMEOUT_MS / 1000):
             looks: list[str] = await self._chat.evaluate(_WATCH_ANSWER, self._shown + 1)
         return [look.removesuffix(_GROWING).strip() for look in looks]
+
+    async def follow(self, link: str) -> None:
+        """Open the details of the last answer, and follow one of their links."""
+        await self._chat.locator("button.thinking-header").last.click()
+        await self._chat.get_by_role("link", name=link).last.click()
 
     @property
     def _input(self) -> Locator:

@@ -14,7 +14,9 @@ from tests.e2e.browser import navigate
 
 DOMAIN = "windowed_conversation"
 PATH = "windowed-conversation"
-VIEWS = ("conversation", "why", "memory", "turns", "costs", "health", "commands")
+ADVANCED = ("conversation", "health", "commands")
+VIEWS = ("memory", "turns", "costs", *ADVANCED)
+_TABS = 4
 
 # What a person may say and a model may answer.
 HOSTILE_WORDS = (
@@ -209,8 +211,10 @@ class PagePanel:
 
     async def follow(self, view: str) -> None:
         """Select the tab of a view, and wait until it has loaded."""
-        await self.locator.locator(f"nav.tabs a[href^='/{PATH}/{view}']").click()
-        await expect(self.locator.locator("nav.tabs a[aria-current=page]")).to_have_attribute(
+        if view in ADVANCED and not await self.locator.locator("nav.sub").count():
+            await self.locator.locator("nav.tabs a").nth(_TABS - 1).click()
+        await self.locator.locator(f"nav.tabs a[href^='/{PATH}/{view}']").last.click()
+        await expect(self.locator.locator("nav.tabs a[aria-current=page]").last).to_have_attribute(
             "href", re.compile(f"/{view}")
         )
         await self.loaded()
@@ -269,6 +273,16 @@ class PagePanel:
         """Return the fact with this text."""
         return self.main.locator("li").filter(has_text=text)
 
+    async def open_fact(self, text: str) -> Locator:
+        """Open the details of the fact with this text, and return it."""
+        await self.fact(text).locator("summary").click()
+        return self.fact(text)
+
+    async def open_turn(self, said: str) -> None:
+        """Open the details of the newest turn in which this was said."""
+        await self.main.locator(".turn").filter(has_text=said).first.click()
+        await expect(self.main.locator(".details")).to_be_visible()
+
     async def open_all(self) -> None:
         """Open all that the view has closed."""
         await self.main.locator("details").evaluate_all("all => all.forEach(each => { each.open = true; })")
@@ -300,7 +314,7 @@ class PagePanel:
         # The browser draws the rings if the keyboard was used last.
         await self.page.keyboard.press("Tab")
         found = await self.locator.evaluate(_FIND_CUT_RINGS)
-        assert found["count"] >= len(VIEWS), "this view has no tabs"
+        assert found["count"] >= _TABS, "this view has no tabs"
         cut: list[str] = found["cut"]
         return cut
 
@@ -320,7 +334,7 @@ class PagePanel:
         await session.detach()
         inside = [*_descend(nodes, root["node"]["backendNodeId"])]
         controls = [each for each in inside if each.get("role", {}).get("value") in _CONTROLS]
-        assert len(controls) > len(VIEWS), "the tree of the page has hardly any control"
+        assert len(controls) > _TABS, "the tree of the page has hardly any control"
         return [each["role"]["value"] for each in controls if not each.get("name", {}).get("value", "").strip()]
 
 

@@ -1,9 +1,11 @@
 """Tests for the agent in Home Assistant's own frontend, in a real browser."""
 
 from playwright.async_api import expect
+import pytest
 
 from tests.e2e.browser import AgentForm, AssistDialog, DevicePage, save_screenshot
 from tests.e2e.house import wait_for
+from tests.e2e.page import PagePanel
 
 
 async def test_text_appears_in_the_dialog_before_the_answer_is_complete(page, house):
@@ -24,6 +26,28 @@ async def test_a_follow_up_in_the_dialog_is_the_same_conversation(page, house):
     await dialog.say("what is my name?")
     assert (await dialog.answer())[-1] == "Your name is Ada."
     await save_screenshot(page, "follow-up")
+
+
+@pytest.mark.parametrize("text", ["turn on the kitchen light", "tell me a story in 20 words"])
+async def test_details_of_an_answer_in_the_dialog_lead_to_its_reason(page, house, text):
+    dialog, panel = AssistDialog(page), PagePanel(page, house.url)
+    await dialog.open(house.url)
+    await dialog.say(text)
+    answer = (await dialog.answer())[-1]
+    await dialog.follow("Why this answer?")
+
+    await expect(panel.main.locator(".turn[aria-expanded=true] .said")).to_have_text(text)
+    await expect(panel.main.locator(".details .message")).to_have_text(answer)
+
+
+async def test_details_of_an_answer_of_memory_lead_to_what_it_knows(page, house):
+    dialog, panel = AssistDialog(page), PagePanel(page, house.url)
+    await dialog.open(house.url)
+    await dialog.say("remember that my canoe is red")
+    await dialog.answer()
+    await dialog.follow("What it knows about me")
+
+    await expect(panel.fact("canoe")).to_be_visible()
 
 
 async def test_the_sensors_change_on_the_device_page_while_one_talks(page, house):

@@ -193,13 +193,14 @@ async def test_conversation_is_not_forgotten_if_the_question_is_cancelled(panel,
     assert (await read(quick_house, "not forgotten"))[-1]["content"] == "Nice to meet you, Ada."
 
 
-async def test_visit_on_the_device_page_of_an_agent_opens_its_conversations(page, new_panel, quick_house):
+async def test_visit_on_the_device_page_of_an_agent_opens_what_it_did(page, new_panel, quick_house):
     await quick_house.say("my name is Ada")
     await page.goto(f"{quick_house.url}/config/devices/device/{quick_house.account.device_id}")
     await page.get_by_text("Visit").click()
     await new_panel.loaded()
 
-    await expect(new_panel.locator.locator("select[name=agent]").first).to_have_value(quick_house.account.agent_id)
+    assert page.url.endswith(f"/turns?agent={quick_house.account.agent_id}")
+    await expect(new_panel.main.locator(".turn").first).to_contain_text("my name is Ada")
 
 
 async def test_closed_account_is_named(new_panel, quick_house):
@@ -253,7 +254,7 @@ async def recall(client: Client, words: str) -> list[str]:
 async def test_fact_is_corrected(panel, quick_house):
     await perform_action(quick_house.client, "remember", text="My favourite fish is herring from the North Sea")
     await panel.open("memory")
-    await panel.fact("herring").get_by_role("button", name="Correct").click()
+    await (await panel.open_fact("herring")).get_by_role("button", name="Correct").click()
     await panel.main.get_by_label("Corrected text").fill("My favourite fish is herring from the Baltic Sea")
     await panel.press("Save")
     await panel.done("Done.")
@@ -264,7 +265,7 @@ async def test_fact_is_corrected(panel, quick_house):
 async def test_preview_of_forgetting_shows_what_goes_and_then_it_goes(panel, quick_house):
     await perform_action(quick_house.client, "remember", text="I have a red canoe")
     await panel.open("memory")
-    await panel.fact("canoe").get_by_role("button", name="Forget").click()
+    await (await panel.open_fact("canoe")).get_by_role("button", name="Forget").click()
     await expect(panel.dialog).to_contain_text("I have a red canoe")
     await expect(panel.dialog).to_contain_text("facts: 1")
     await panel.answer("Forget")
@@ -293,12 +294,13 @@ async def guest_panel(browser, guest) -> AsyncIterator[PagePanel]:
 async def test_person_without_rights_sees_their_own_conversation_and_no_other(guest_panel, guest, quick_house):
     await quick_house.say("consider that the treasure is below the oak", "of the owner")
     await guest.say("consider that the cake is in the oven", "of the guest")
-    await guest_panel.open()
+    await guest_panel.open("conversation")
 
     await expect(guest_panel.exchanges).to_contain_text(["the cake is in the oven"])
-    names = await guest_panel.locator.locator(".list .said").all_text_contents()
+    names = await guest_panel.locator.locator(".list").inner_text()
     # conversations of automations are everybody's
     assert "Berta" in names
+    assert "consider that the cake is in the oven" in names
     assert "Demo" not in names
 
 
@@ -309,20 +311,55 @@ async def test_person_without_rights_forgets_one_of_their_facts_and_sees_no_othe
     await guest_panel.open("memory")
     await expect(guest_panel.fact("My bread is fresh")).to_be_visible()
     await expect(guest_panel.main).not_to_contain_text("treasure")
-    await guest_panel.fact("cake").get_by_role("button", name="Forget").click()
+    await (await guest_panel.open_fact("cake")).get_by_role("button", name="Forget").click()
     await guest_panel.answer("Forget")
     await guest_panel.done("Done.")
 
     assert await recall(guest.client, "bread cake") == ["My bread is fresh"]
 
 
+async def test_person_without_rights_finds_the_page_in_the_sidebar_and_has_two_tabs(guest_panel, guest):
+    page = guest_panel.page
+    await page.goto(f"{guest.url}/profile")
+    await page.locator("ha-sidebar").get_by_text("Windowed Conversation").click()
+    await guest_panel.loaded()
+
+    assert await guest_panel.locator.locator("nav.tabs a").all_inner_texts() == ["Memory", "What it did"]
+
+
 async def test_person_without_rights_sees_their_own_last_turns_only(guest_panel, guest, quick_house):
     await quick_house.say("consider that the silver is below the floor", "of the owner")
     await guest.say("consider that the sugar is in the jar", "of the guest")
-    await guest_panel.open("why")
+    await guest_panel.open("turns")
 
     await expect(guest_panel.main).to_contain_text("the sugar is in the jar")
     await expect(guest_panel.main).not_to_contain_text("silver")
+
+
+async def test_three_clicks_show_a_person_without_rights_what_is_known_and_why_it_was_done(guest_panel, guest):
+    await guest.say("remember that my honey is in the jar", "of the guest")
+    await guest.say("consider that the honey is golden", "of the guest")
+    page = guest_panel.page
+    await page.goto(f"{guest.url}/profile")
+
+    await page.locator("ha-sidebar").get_by_text("Windowed Conversation").click()
+    await expect(guest_panel.fact("My honey is in the jar")).to_be_visible()
+    await guest_panel.locator.get_by_role("link", name="What it did").click()
+    await guest_panel.open_turn("the honey is golden")
+
+    await expect(guest_panel.main.locator(".details")).to_contain_text("Home Assistant has no sentence for this")
+
+
+async def test_three_clicks_show_the_owner_the_cost_of_a_month(panel, quick_house):
+    await quick_house.say("consider that the honey is golden", "of the owner")
+    await panel.page.goto(f"{quick_house.url}/profile")
+
+    await panel.page.locator("ha-sidebar").get_by_text("Windowed Conversation").click()
+    await panel.locator.get_by_role("link", name="Costs").click()
+    await panel.main.get_by_label("Time span").select_option("Last 12 months")
+
+    await expect(panel.main.locator(".names span").last).not_to_be_empty()
+    await expect(panel.main).to_contain_text("By month")
 
 
 async def attempt(client: Client, command: str, **fields: Any) -> str:
@@ -337,7 +374,7 @@ async def test_commands_written_by_hand_neither_read_nor_change_what_is_of_anoth
     owner = (await quick_house.client.send_command("auth/current_user"))["id"]
     fact = (await perform_action(quick_house.client, "remember", text="I hid the pearls"))["id"]
     await quick_house.say("consider that the pearls are in the piano", "secret")
-    turn = (await quick_house.client.send_command(f"{DOMAIN}/recent_turns"))["turns"][0]["turn_id"]
+    turn = (await quick_house.client.send_command(f"{DOMAIN}/turns"))["turns"][0]["turn_id"]
     before = [await read(quick_house, "secret", "export"), await recall(quick_house.client, "pearls")]
     secret = {"entity_id": quick_house.account.agent_id, "conversation_id": "secret"}
     attempts = [
@@ -357,7 +394,9 @@ async def test_commands_written_by_hand_neither_read_nor_change_what_is_of_anoth
         await attempt(guest.client, "forget", everything=True, person=owner),
         await attempt(guest.client, "forget", everything=True, everyone=True),
         await attempt(guest.client, "export_memories"),
-        *[await attempt(guest.client, name) for name in ("conversations", "recent_turns", "about_me", "list_turns")],
+        await attempt(guest.client, "turns", turn_id=turn, background=True),
+        *[await attempt(guest.client, name) for name in ("conversations", "turns", "about_me", "list_turns")],
+        *[await attempt(guest.client, name) for name in ("week", "costs", "health", "model_commands")],
     ]
 
     assert [answer for answer in attempts if "pearls" in answer or '"conversation_id": "secret"' in answer] == []
@@ -377,7 +416,8 @@ async def test_markup_that_a_model_answers_stays_text(panel, quick_house):
     # a picture has been taken out of the answer, and the tool's argument is shown as it is
     await expect(panel.exchanges).to_contain_text("alert(1)")
     await panel.press("Show all")
-    await panel.follow("why")
+    await panel.follow("turns")
+    await panel.open_turn("what would you write")
     await panel.open_all()
 
     assert await panel.locator.locator("img, script, iframe").count() == 0
@@ -385,7 +425,8 @@ async def test_markup_that_a_model_answers_stays_text(panel, quick_house):
 
 async def test_page_shows_a_megabyte(panel, quick_house):
     await open_conversation(panel, quick_house, "a megabyte", "my name is Ada", "<b>herring</b> " * 70_000)
-    await panel.follow("why")
+    await panel.follow("turns")
+    await panel.open_turn("herring")
     await panel.open_all()
     await panel.follow("conversation")
 

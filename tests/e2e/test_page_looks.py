@@ -49,6 +49,8 @@ async def looks(browser, shared_house) -> Looks:
     await panel.open_conversation(house.account.agent_id, "looked at")
     for view in VIEWS:
         await panel.follow(view)
+        if view == "turns":
+            await panel.open_turn("tell me a story")
         await panel.open_all()
         await look_at(panel, view, looks)
     looks.complaints.extend(panel.traffic.take_complaints())
@@ -145,6 +147,22 @@ async def test_card_is_shown_though_its_script_ran_before_the_frontend(page, hou
     await page.goto(f"{house.url}/{dashboard}")
 
     await expect(DashboardEditor(page).card).to_contain_text("tokens are used", timeout=20_000)
+
+
+async def test_card_of_the_week_has_its_questions_and_leads_to_the_slowest_with_its_reason(page, house, dashboard):
+    config = {"views": [{"title": "Week", "cards": [{"type": "custom:windowed-conversation-week-card"}]}]}
+    await house.client.send_command("lovelace/config/save", url_path=dashboard, config=config)
+    await house.say("tell me a story in 60 words", "on the card")
+    # waits before its second request
+    await house.say("fail with 429", "on the card")
+    await page.goto(f"{house.url}/{dashboard}")
+
+    card = page.locator("windowed-conversation-week-card")
+    await expect(card).to_contain_text("Questions", timeout=20_000)
+    await expect(card).to_contain_text("The model's server is receiving too many requests.")
+    await save_screenshot(page, "page-week-card")
+    await card.locator("dd a").click()
+    await expect(page.locator("windowed-conversation-panel .details")).to_be_visible()
 
 
 async def test_two_cards_of_a_dashboard_both_have_texts(page, house, dashboard):

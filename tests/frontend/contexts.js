@@ -40,6 +40,7 @@ export const TURN = {
   conversation_id: "c1",
   person: "Anna",
   device: "Kitchen",
+  automation: null,
   route: "model",
   reason: "no_local_match",
   outcome: "answered",

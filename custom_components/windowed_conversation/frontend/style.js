@@ -151,6 +151,8 @@ const CARD = `
 .tile { height: 100%; overflow: auto; background: var(--ha-card-background, var(--page-card)); color: var(--page-text); padding: var(--page-space);
   border: 1px solid var(--ha-card-border-color, var(--page-line)); border-radius: var(--ha-card-border-radius, var(--page-radius)); }
 .tile > * + * { margin-block-start: 4px; }
+.week { display: grid; grid-template-columns: max-content minmax(0, 1fr); gap: 4px 16px; }
+.week dt { color: var(--page-quiet); }
 `;
 
 const PARTS = `
@@ -165,9 +167,42 @@ h4 { margin: 0; font-size: 1em; }
 .sent { padding-inline-start: 12px; }
 .sent > * + * { margin-block-start: 8px; }
 .lost { max-height: 30vh; overflow-y: auto; }
+.facts > li { contain-intrinsic-size: auto 44px; padding-block: 2px; }
+.fact { display: flex; flex-wrap: wrap; align-items: baseline; gap: 0 16px; }
+/* The empty text after the slash is what a screen reader says. */
+.fact::before { content: "\\25b8" / ""; color: var(--page-quiet); margin-inline-end: -8px; }
+details[open] > .fact::before { content: "\\25be" / ""; }
+.fact .said { flex: 1 1 20em; }
+.facts details[open] { padding-block-end: 6px; }
+.facts details > * + * { margin-block-start: 4px; }
+.turns > li { content-visibility: auto; contain-intrinsic-size: auto 56px; padding: 2px 4px; }
+.turns > li + li { border-block-start: 1px solid var(--page-line); }
+.turn { display: grid; gap: 0 16px; grid-template-columns: minmax(0, 1fr) max-content; padding: 6px 4px; border-radius: 8px; text-decoration: none; }
+.turn:hover { background: rgba(127, 127, 127, 0.15); }
+.turn:focus-visible { outline-offset: -2px; }
+.turn > * { min-width: 0; }
+.turn .words > *, .turn .when > * { display: block; overflow: hidden; text-overflow: ellipsis; white-space: nowrap; }
+.turn .words > .error { white-space: normal; }
+.turn .figures { text-align: end; font-variant-numeric: tabular-nums; }
+.turn .figures > * { display: block; white-space: nowrap; }
+.details { padding: 8px; border-inline-start: 4px solid var(--page-accent); }
+.details > * + * { margin-block-start: 16px; }
+@media (min-width: 900px) {
+  .turn { grid-template-columns: 11em minmax(0, 3fr) minmax(0, 2fr) 6em; }
+}
 .wide { display: flex; margin-block-end: 8px; }
-.share { block-size: 6px; margin-block-start: 4px; border-radius: 3px; background: rgba(127, 127, 127, 0.2); min-inline-size: 80px; }
-.share > div { block-size: 100%; border-radius: 3px; background: var(--page-accent); }
+.chart { display: grid; grid-template: auto 180px auto auto / auto minmax(0, 1fr); gap: 4px 8px; margin-block: 12px; }
+.unit { grid-column: 1 / -1; margin-block-end: 8px; }
+.axis, .plot { grid-row: 2; }
+.names, .plot { grid-column: 2; }
+.names { grid-row: 3; }
+.axis { display: flex; flex-direction: column; justify-content: space-between; text-align: end; margin-block: -0.7em; }
+.plot, .names { display: grid; grid-auto-columns: minmax(0, 64px); grid-auto-flow: column; gap: 2px; }
+.plot { border-block-end: 1px solid var(--page-quiet); background: repeating-linear-gradient(to top, transparent 0 44px, var(--page-line) 44px 45px); }
+.column { display: flex; flex-direction: column-reverse; min-width: 0; }
+.names span { white-space: nowrap; }
+.chart figcaption { grid-area: 4 / 1 / auto / -1; }
+.chip i { display: inline-block; inline-size: 10px; block-size: 10px; margin-inline-end: 6px; }
 .step + .step { margin-block-start: 6px; }
 .track { position: relative; block-size: 14px; border-radius: 4px; background: rgba(127, 127, 127, 0.2); }
 .span { position: absolute; block-size: 100%; min-inline-size: 2px; border-radius: 4px; }
@@ -179,6 +214,8 @@ h4 { margin: 0; font-size: 1em; }
   .pairs { grid-template-columns: minmax(0, 1fr); gap: 0; }
   .pairs dd { margin-block-end: 6px; }
   table.cards td.empty { display: none; }
+  .turn .when { display: flex; gap: 8px; grid-column: 1 / -1; }
+  .turn .by { grid-column: 1 / -1; grid-row: 3; }
 }
 `;
 
