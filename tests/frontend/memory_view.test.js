@@ -48,6 +48,13 @@ function findButton(nodes, label) {
   return findElements(nodes, ({ tag, props }) => tag === "button" && props["aria-label"] === label)[0];
 }
 
+/** Render the view with the details of all facts open. */
+function renderOpened(context, data) {
+  const facts = findElements(view.render(context, { view: "memory" }, data), ({ props }) => props.key === "fact");
+  for (const fact of facts) fact.props.ontoggle({ target: { open: true } });
+  return view.render(context, { view: "memory" }, data);
+}
+
 test("a search needs all words, in any order and case", () => {
   assert.deepEqual(filterFacts([FACT, HOME_FACT], " BLUE bins "), [HOME_FACT]);
 });
@@ -68,18 +75,18 @@ test("a fact says where it came from and whose it is", () => {
 
 test("a fact that is sent with every question says so", () => {
   const data = { ...DATA, facts: [{ ...FACT, in_profile: true }] };
-  const text = collectText(view.render(makeContext(), { view: "memory" }, data));
+  const text = collectText(renderOpened(makeContext(), data));
   assert.ok(text.includes("memory.in_profile"));
 });
 
 test("a fact that was used and is sent with every question says both", () => {
   const data = { ...DATA, facts: [{ ...FACT, in_profile: true, last_used: FACT.time }] };
-  const text = collectText(view.render(makeContext(), { view: "memory" }, data)).join(" ");
+  const text = collectText(renderOpened(makeContext(), data)).join(" ");
   assert.match(text, /memory\.last_used\|Jan 30, 2026.* memory\.in_profile/);
 });
 
 test("a fact that is neither used nor sent says nothing of its use", () => {
-  const text = collectText(view.render(makeContext(), { view: "memory" }, DATA)).join(" ");
+  const text = collectText(renderOpened(makeContext(), DATA)).join(" ");
   assert.doesNotMatch(text, /memory\.(last_used|in_profile)/);
 });
 
@@ -100,7 +107,7 @@ test("without a person, a sentence says why nothing personal is known", () => {
 
 test("a fact is forgotten after the preview was confirmed", async () => {
   const context = makeContext({ forget: ALL_PREVIEWED });
-  await findButton(view.render(context, { view: "memory" }, DATA), "memory.forget_this|I like tea").props.onclick();
+  await findButton(renderOpened(context, DATA), "conversation.forget: I like tea").props.onclick();
   assert.deepEqual(context.calls, [
     ["forget", { ids: ["fact:7"], dry_run: true }],
     ["forget", { ids: ["fact:7"] }],
@@ -110,20 +117,20 @@ test("a fact is forgotten after the preview was confirmed", async () => {
 test("what a fact replaced is shown and brought back", async () => {
   const context = makeContext({ bring_back_fact: { id: "fact:6" } });
   const data = { ...DATA, facts: [{ ...FACT, replaced: "I like coffee" }] };
-  const nodes = view.render(context, { view: "memory" }, data);
+  const nodes = renderOpened(context, data);
   assert.ok(collectText(nodes).includes("memory.replaced|I like coffee"));
-  await findButton(nodes, "memory.bring_back_this|I like coffee").props.onclick();
+  await findButton(nodes, "memory.bring_back: I like coffee").props.onclick();
   assert.deepEqual(context.calls, [["bring_back_fact", { fact: "fact:7" }]]);
 });
 
 test("a fact that replaced nothing has no button to bring something back", () => {
-  const nodes = view.render(makeContext(), { view: "memory" }, DATA);
+  const nodes = renderOpened(makeContext(), DATA);
   assert.ok(!collectText(nodes).includes("memory.bring_back"));
 });
 
 test("nothing is forgotten if the preview was cancelled", async () => {
   const context = makeContext({ forget: ALL_PREVIEWED }, { confirm: async () => false });
-  await findButton(view.render(context, { view: "memory" }, DATA), "memory.forget_this|I like tea").props.onclick();
+  await findButton(renderOpened(context, DATA), "conversation.forget: I like tea").props.onclick();
   assert.deepEqual(context.calls, [["forget", { ids: ["fact:7"], dry_run: true }]]);
 });
 
@@ -151,7 +158,6 @@ test("an agent that keeps nothing says so", () => {
   assert.deepEqual(describeRetention(makeContext(), agent), [
     "memory.keeps_no_memory",
     "memory.keeps_no_figures",
-    "memory.keeps_no_texts",
     "memory.keeps_conversations|persistence:off",
   ]);
 });
@@ -159,9 +165,17 @@ test("an agent that keeps nothing says so", () => {
 test("an agent that keeps all says for how long", () => {
   const agent = { memory: true, memory_days: 90, record_days: 90, record_text_days: 7, persistence: "all" };
   assert.deepEqual(describeRetention(makeContext(), agent).slice(0, 3), [
-    "memory.keeps_memory|90",
-    "memory.keeps_figures|90",
-    "memory.keeps_texts|7",
+    "memory.keeps_memory|90 days",
+    "memory.keeps_figures|90 days",
+    "memory.keeps_texts|7 days",
+  ]);
+});
+
+test("a turn history without texts says so", () => {
+  const agent = { memory: true, memory_days: 1, record_days: 1, record_text_days: 0, persistence: "all" };
+  assert.deepEqual(describeRetention(makeContext(), agent).slice(1, 3), [
+    "memory.keeps_figures|1 day",
+    "memory.keeps_no_texts",
   ]);
 });
 

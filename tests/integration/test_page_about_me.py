@@ -19,6 +19,7 @@ from custom_components.windowed_conversation.const import (
     CONF_RECORD,
 )
 from custom_components.windowed_conversation.page import about_me
+from tests.window.turns import begin_turn
 
 from .actions import act
 from .conftest import AGENT, SayFn, SetUpFn
@@ -97,11 +98,11 @@ async def test_turn_gets_nothing_that_is_private(
             home, text, person=people.ada.user_id, private=private, quote=f"{text}, I said", conversation="c"
         )
 
-    async with get_agent(entry).windows.begin_turn("everyone's"):
+    async with begin_turn(get_agent(entry).windows, "everyone's"):
         found = await read(people.ada)
 
     assert texts(found) == [TEA]
-    assert (found["facts"][0]["quote"], found["facts"][0]["conversation_id"], found["devices"]) == ("", None, [])
+    assert (found["facts"][0]["quote"], found["devices"]) == ("", [])
 
 
 async def test_fact_that_was_said_shows_where_it_came_from(
@@ -112,17 +113,12 @@ async def test_fact_that_was_said_shows_where_it_came_from(
 
     (fact,) = (await read(people.ada))["facts"]
 
-    assert (fact["source"], fact["quote"], fact["conversation_id"], fact["tellings"]) == (
-        "said",
-        "remember that I am allergic to nuts",
-        "kitchen talk",
-        1,
-    )
+    assert (fact["source"], fact["quote"], fact["tellings"]) == ("said", "remember that I am allergic to nuts", 1)
     assert fact["id"] == "fact:1"
     assert datetime.fromisoformat(fact["confirmed"]) >= before.replace(microsecond=0)
 
 
-async def test_words_and_conversation_of_another_person_stay_theirs(
+async def test_words_of_another_person_stay_theirs(
     entry: MockConfigEntry, people: People, say: SayFn, read: Read
 ) -> None:
     await say("remember that the bins go out on Friday", "grace's talk", context=people.grace)
@@ -130,11 +126,8 @@ async def test_words_and_conversation_of_another_person_stay_theirs(
     (of_ada,), (of_grace,) = [(await read(each))["facts"] for each in (people.ada, people.grace)]
 
     assert of_ada["text"] == of_grace["text"]
-    assert (of_ada["quote"], of_ada["conversation_id"]) == ("", None)
-    assert (of_grace["quote"], of_grace["conversation_id"]) == (
-        "remember that the bins go out on Friday",
-        "grace's talk",
-    )
+    assert of_ada["quote"] == ""
+    assert of_grace["quote"] == "remember that the bins go out on Friday"
 
 
 async def test_fact_in_the_profile_of_a_conversation_is_marked(
@@ -411,7 +404,7 @@ async def test_turn_sees_and_decides_no_suggestion(
 ) -> None:
     row = await mention(home, people.ada)
 
-    async with get_agent(entry).windows.begin_turn("everyone's"):
+    async with begin_turn(get_agent(entry).windows, "everyone's"):
         assert (await read(people.ada))["suggestions"] == []
         with pytest.raises(ServiceValidationError):
             await decide(home, people.ada, row, "share")

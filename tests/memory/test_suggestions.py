@@ -277,4 +277,4 @@ def test_suggestion_is_stored_with_all_that_it_was_made_of(memory) -> None:
     assert replace(fact, id=0) == replace(
         fact, id=0, quote=SAID, source="learned", at=NOW, turn=turn, search_words="pills medicine", private=True
     )
-    assert memory.get_tellings("anna")[row].conversation == "c1"
+    assert memory.get_unshared_facts("anna") == {row}

@@ -2,7 +2,7 @@
  * What memory knows about the user, who can hear it, and how long things are kept. Everybody can correct and delete it.
  */
 
-import { formatDay, formatList, formatNumber, formatTime } from "./format.js";
+import { formatDay, formatDays, formatList, formatNumber, formatTime } from "./format.js";
 import { h } from "./html.js";
 import { redraw } from "./parts.js";
 
@@ -11,7 +11,7 @@ import { redraw } from "./parts.js";
  * @typedef {import("./types.js").State} State
  * @typedef {{
  *   id: string, text: string, time: string, person: string | null, private: boolean, confirmed: string,
- *   tellings: number, source: string, quote: string, conversation_id: string | null, last_used: string | null,
+ *   tellings: number, source: string, quote: string, last_used: string | null,
  *   in_profile: boolean, replaced: string,
  * }} Fact
  * @typedef {{ id: string, text: string, time: string, quote: string, replaces: string }} Suggestion
@@ -39,8 +39,11 @@ const DECISIONS = [
   ["dismiss", "memory.wrong"],
 ];
 
-/** What is not part of the address: the words that are searched for, and the fact whose form is open. */
-const local = { search: "", edited: "" };
+/**
+ * What is not part of the address: the words that are searched for, the fact whose form is open, and the facts whose
+ * details were opened, because a thousand facts with their buttons take a second.
+ */
+const local = { search: "", edited: "", opened: new Set() };
 
 /**
  * Return the facts that contain all words of a search.
@@ -126,7 +129,7 @@ function renderSuggestions(context, title, suggestions) {
       h("h2", null, t(`memory.${title}`)),
       h(
         "ul",
-        { class: "items" },
+        { class: "items inbox" },
         suggestions.map(({ id, text, time, quote, replaces }) =>
           h(
             "li",
@@ -173,10 +176,10 @@ function renderSearch(context) {
  * @param {string} none
  */
 function renderFacts(context, facts, none) {
-  if (!facts.length) return h("p", { class: "quiet" }, local.search ? context.t("memory.not_found") : none);
+  if (!facts.length) return h("p", { class: "quiet" }, local.search ? context.t("turns.none") : none);
   return h(
     "ul",
-    { class: "items" },
+    { class: "items facts" },
     facts.map((fact) =>
       h("li", { key: fact.id }, local.edited === fact.id ? renderForm(context, fact) : renderFact(context, fact)),
     ),
@@ -195,10 +198,33 @@ function renderFact(context, fact) {
     redraw(context);
     item?.querySelector("input")?.focus();
   };
+  const open = (/** @type {Event} */ event) => {
+    if (!(/** @type {HTMLDetailsElement} */ (event.target).open) || local.opened.has(fact.id)) return;
+    local.opened.add(fact.id);
+    redraw(context);
+  };
+  return h(
+    "details",
+    { key: "fact", ontoggle: open },
+    h(
+      "summary",
+      { class: "fact" },
+      h("span", { class: "said", dir: "auto" }, fact.text),
+      h("span", { class: "quiet small" }, t(fact.private ? "memory.only_me" : "memory.everyone")),
+    ),
+    local.opened.has(fact.id) && renderDetails(context, fact, edit),
+  );
+}
+
+/**
+ * @param {Context} context
+ * @param {Fact} fact
+ * @param {(event: Event) => void} edit
+ */
+function renderDetails(context, fact, edit) {
+  const { t } = context;
   const use = describeUse(context, fact);
   return [
-    h("p", { class: "said", dir: "auto", key: "text" }, fact.text),
-    h("p", { class: "small", key: "hearers" }, t(fact.private ? "memory.only_me" : "memory.everyone")),
     h("p", { class: "quiet small", key: "origin" }, describeOrigin(context, fact)),
     fact.quote && h("p", { class: "quiet small", key: "quote", dir: "auto" }, t("memory.quote", { quote: fact.quote })),
     use && h("p", { class: "quiet small", key: "use" }, use),
@@ -209,7 +235,7 @@ function renderFact(context, fact) {
       { class: "row", key: "buttons" },
       h(
         "button",
-        { type: "button", onclick: edit, "aria-label": t("memory.correct_this", { text: fact.text }) },
+        { type: "button", onclick: edit, "aria-label": `${t("memory.correct")}: ${fact.text}` },
         t("memory.correct"),
       ),
       fact.replaced &&
@@ -218,7 +244,7 @@ function renderFact(context, fact) {
           {
             type: "button",
             onclick: () => context.act(() => context.call("bring_back_fact", { fact: fact.id })),
-            "aria-label": t("memory.bring_back_this", { text: fact.replaced }),
+            "aria-label": `${t("memory.bring_back")}: ${fact.replaced}`,
           },
           t("memory.bring_back"),
         ),
@@ -227,7 +253,7 @@ function renderFact(context, fact) {
         {
           type: "button",
           onclick: () => forget(context, { ids: [fact.id] }, t("conversation.forget")),
-          "aria-label": t("memory.forget_this", { text: fact.text }),
+          "aria-label": `${t("conversation.forget")}: ${fact.text}`,
         },
         t("conversation.forget"),
       ),
@@ -387,11 +413,12 @@ function renderDevices({ t }, { devices }) {
     { class: "card", key: "devices" },
     h("h2", null, t("memory.devices")),
     h("p", { class: "quiet" }, t(devices.length ? "memory.about_devices" : "memory.no_devices")),
-    h(
-      "ul",
-      null,
-      devices.map((device) => h("li", { key: device.id, dir: "auto" }, device.name)),
-    ),
+    devices.length > 0 &&
+      h(
+        "ul",
+        null,
+        devices.map((device) => h("li", { key: device.id, dir: "auto" }, device.name)),
+      ),
   );
 }
 
@@ -422,11 +449,15 @@ function renderRetention(context, { retention }) {
  * @param {Retention} agent
  */
 export function describeRetention({ hass, label, t }, agent) {
-  const days = (/** @type {number} */ value) => ({ days: formatNumber(hass, value) });
+  const days = (/** @type {number} */ value) => ({ days: formatDays(hass, value) });
+  const texts = agent.record_text_days
+    ? t("memory.keeps_texts", days(agent.record_text_days))
+    : t("memory.keeps_no_texts");
   return [
     agent.memory ? t("memory.keeps_memory", days(agent.memory_days)) : t("memory.keeps_no_memory"),
-    agent.record_days ? t("memory.keeps_figures", days(agent.record_days)) : t("memory.keeps_no_figures"),
-    agent.record_text_days ? t("memory.keeps_texts", days(agent.record_text_days)) : t("memory.keeps_no_texts"),
+    ...(agent.record_days
+      ? [t("memory.keeps_figures", days(agent.record_days)), texts]
+      : [t("memory.keeps_no_figures")]),
     t("memory.keeps_conversations", { which: label("persistence", agent.persistence) }),
   ];
 }

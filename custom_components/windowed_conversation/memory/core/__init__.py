@@ -14,7 +14,6 @@ from .records import (
     BadLine as BadLine,
     Fact as Fact,
     FactStatement as FactStatement,
-    FactTelling as FactTelling,
     LoadCounts as LoadCounts,
     LostRows as LostRows,
     MemoryFull as MemoryFull,

@@ -24,7 +24,6 @@ from .records import (
     KINDS,
     Fact,
     FactStatement,
-    FactTelling,
     ForgetConditions,
     LoadCounts,
     LostRows,
@@ -37,15 +36,7 @@ from .records import (
     Tombstone,
 )
 from .relevance import select_relevant
-from .rows import (
-    insert_record,
-    mark_fact_replaced,
-    select_facts,
-    select_tellings,
-    set_search_words,
-    store_fact,
-    store_summary,
-)
+from .rows import insert_record, mark_fact_replaced, select_facts, set_search_words, store_fact, store_summary
 from .search import (
     RecallQuery,
     TermCounts,
@@ -194,10 +185,11 @@ class Memory:
             if fact.person is None or (fact.person == person and (private or not fact.private))
         ]
 
-    def get_tellings(self, person: str | None) -> dict[int, FactTelling]:
-        """Return the `FactTelling` of each fact for this person, by the ids of the facts."""
+    def get_unshared_facts(self, person: str | None) -> frozenset[int]:
+        """Return the ids of the facts that nobody has stated but this person and unknown speakers."""
+        query = "SELECT fact FROM telling GROUP BY fact HAVING NOT max(person IS NOT NULL AND person IS NOT ?)"
         with self.database.read_transaction() as connection:
-            return select_tellings(connection, person)
+            return frozenset([fact for (fact,) in connection.execute(query, (person,))])
 
     def get_replacements(self, person: str | None = None, *, private: bool = True) -> list[Replacement]:
         """Return the replacements of the last day that this person may see and undo, newest first."""

@@ -75,15 +75,6 @@ class Fact(FactStatement):
     id: int = field(kw_only=True)
 
 
-class FactTelling(NamedTuple):
-    """The origin of a fact, as far as a person may know it."""
-
-    # Whether another person stated it, too.
-    is_shared: bool
-    # The newest one in which the person or an unknown speaker stated it, or None.
-    conversation: str | None
-
-
 class Replacement(NamedTuple):
     """A current fact and the fact of the same owner that it replaced."""
 

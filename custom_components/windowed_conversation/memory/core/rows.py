@@ -1,23 +1,12 @@
 """The rows of facts, turns and summaries. A repeated fact has one row; an outdated fact refers to its replacement."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 import sqlite3
 from typing import Any
 
 from . import index
-from .records import (
-    Fact,
-    FactStatement,
-    FactTelling,
-    MemoryFull,
-    MemoryKind,
-    PastSummary,
-    PastTurn,
-    Replacement,
-    Summary,
-)
-from .search import build_visibility_condition
+from .records import Fact, FactStatement, MemoryFull, MemoryKind, PastSummary, PastTurn, Summary
 from .words import (
     MAX_ANSWER_CHARS,
     MAX_ID_BYTES,
@@ -109,67 +98,11 @@ def select_facts(connection: sqlite3.Connection) -> tuple[Fact, ...]:
     """Return the current facts of everybody: first the home's, each newest first."""
     rows = connection.execute(
         """
-        SELECT id, text, at, person, private, source, quote, confirmed, told, search_words, turn FROM fact
+        SELECT private, text, person, source, quote, at, confirmed, told, search_words, turn, id FROM fact
         WHERE replaced_by IS NULL ORDER BY person IS NOT NULL, at DESC, id DESC
         """
     )
-    return tuple([Fact(row, text, at, owner, bool(secret), *rest) for row, text, at, owner, secret, *rest in rows])
-
-
-def select_tellings(connection: sqlite3.Connection, person: str | None) -> dict[int, FactTelling]:
-    """Return the `FactTelling` of each fact for this person, by the ids of the facts."""
-    rows = connection.execute(
-        """
-        SELECT fact, max(person IS NOT NULL AND person IS NOT :person), (
-            SELECT conversation FROM telling AS own
-            WHERE own.fact = telling.fact AND (person IS NULL OR person IS :person) AND conversation IS NOT NULL
-            ORDER BY at DESC LIMIT 1
-        ) FROM telling GROUP BY fact
-        """,
-        {"person": person},
-    )
-    return {fact: FactTelling(bool(is_shared), conversation) for fact, is_shared, conversation in rows}
-
-
-def select_replaced_texts(connection: sqlite3.Connection) -> Iterator[tuple[str | None, str]]:
-    """Yield the owner and the words of each replaced fact that has not become true again, and of its quote."""
-    rows = connection.execute(
-        """
-        SELECT person, spoken, quote FROM fact
-        WHERE replaced_by IS NOT NULL AND spoken NOT IN (SELECT spoken FROM fact WHERE replaced_by IS NULL)
-        """
-    )
-    for owner, spoken, quote in rows:
-        yield owner, spoken
-        if quote:
-            yield owner, clean_text(quote)
-
-
-def select_replacements(
-    connection: sqlite3.Connection, person: str | None, since: float, *, private: bool
-) -> list[Replacement]:
-    """Return the replacements of facts that this person may see, newest first, by facts stated since a time."""
-    rows = connection.execute(
-        f"""
-        SELECT fact.id, fact.text, fact.person, old.id, old.text FROM fact JOIN fact AS old ON old.replaced_by = fact.id
-        WHERE fact.replaced_by IS NULL AND fact.confirmed >= :since AND {build_visibility_condition("fact", "old")}
-        AND {build_visibility_condition("fact", "fact")} ORDER BY fact.confirmed DESC, old.id DESC
-        """,
-        {"person": person, "since": since, "private": private},
-    )
-    return [Replacement(*row) for row in rows]
-
-
-def restore_fact(connection: sqlite3.Connection, words: Words, undone: Replacement, now: float) -> bool:
-    """Let the replaced fact replace the new one. Return False if that one does not replace it any more."""
-    restored = connection.execute(
-        "UPDATE fact SET replaced_by = NULL, confirmed = max(confirmed, ?) WHERE id = ? AND replaced_by = ?",
-        (validate_timestamp(now), undone.replaced_id, undone.id),
-    )
-    if restored.rowcount:
-        index.index_row(connection, words, "fact", undone.replaced_id)
-        mark_fact_replaced(connection, words, undone.id, undone.replaced_id)
-    return bool(restored.rowcount)
+    return tuple([Fact(text, owner, bool(secret), *rest, id=row) for secret, text, owner, *rest, row in rows])
 
 
 def insert_record(
