@@ -11,12 +11,11 @@ import { collectText } from "./nodes.js";
 
 const SERVER = { reachable: true, away_since: null, answered_at: null, models: 2 };
 const MEMORY = {
-  available: true,
   reason: null,
   facts: 1,
   turns: 2,
   summaries: 0,
-  bytes: 2_000_000,
+  size: 2_000_000,
   unindexed: 0,
   pending_writes: 0,
 };
@@ -26,7 +25,7 @@ const AGENT = {
   name: "One",
   model: "small",
   context_tokens: 8192,
-  context_source: "learned",
+  has_learned_context: true,
   calibration: null,
   cache: { input_tokens: 100, cached_tokens: 40 },
   window: FIGURES,
@@ -84,11 +83,11 @@ test("the share of the cache is that of the billed input", () => {
 });
 
 test("memory that cannot be used has the title of its issue", () => {
-  const memory = { ...MEMORY, available: false, reason: "away", facts: null };
+  const memory = { ...MEMORY, reason: "away", facts: null };
   assert.ok(renderText({ memory }).includes("Memory is away"));
 });
 
 test("memory that is closed for another reason cannot be used", () => {
-  const memory = { ...MEMORY, available: false, reason: "closed", facts: null };
+  const memory = { ...MEMORY, reason: "closed", facts: null };
   assert.ok(renderText({ memory }).includes("health.memory_unavailable"));
 });

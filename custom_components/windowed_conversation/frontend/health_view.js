@@ -5,18 +5,18 @@
 import { describeEvicted } from "./conversations.js";
 import { formatBytes, formatNumber, formatShare, formatTime } from "./format.js";
 import { h } from "./html.js";
-import { NOTHING, renderPairs, translateOr } from "./parts.js";
+import { NOTHING, renderPairs } from "./parts.js";
 
 /**
  * @typedef {import("./types.js").Context} Context
  * @typedef {{ reachable: boolean | null, away_since: string | null, answered_at: string | null, models: number }} Server
- * @typedef {{ title: string, provider: string, state: string, server: Server | null }} Account
+ * @typedef {{ title: string, state: string, server: Server | null }} Account
  * @typedef {{
- *   available: boolean, reason: string | null, facts: number | null, turns: number | null, summaries: number | null,
- *   bytes: number | null, unindexed: number | null, pending_writes: number,
+ *   reason: string | null, facts: number | null, turns: number | null, summaries: number | null,
+ *   size: number | null, unindexed: number | null, pending_writes: number,
  * }} Memory
  * @typedef {(key: string, placeholders?: any) => string} Localize the titles of issues
- * @typedef {{ accounts: Account[], agents: any[], memory: Memory, localize: Localize }} Data
+ * @typedef {{ accounts: Account[], agents: any[], memory: Memory | null, localize: Localize }} Data
  */
 
 const DOMAIN = "windowed_conversation";
@@ -136,10 +136,10 @@ function renderAgent(context, agent, localize) {
  * @param {Context} context
  * @param {any} agent
  */
-function describeContext(context, { context_tokens: tokens, context_source: source }) {
+function describeContext(context, { context_tokens: tokens, has_learned_context: isLearned }) {
   if (typeof tokens !== "number") return NOTHING;
   const size = context.t("conversation.tokens", { tokens: formatNumber(context.hass, tokens) });
-  return source ? `${size} · ${translateOr(context, `health.context_${source}`, source)}` : size;
+  return isLearned ? `${size} · ${context.t("health.context_learned")}` : size;
 }
 
 /**
@@ -157,24 +157,20 @@ export function describeCalibration({ hass, t }, calibration) {
 
 /**
  * @param {Context} context
- * @param {Memory} memory
+ * @param {Memory | null} memory
  * @param {Localize} localize
  */
 function renderMemory(context, memory, localize) {
   const { hass, label, t } = context;
+  if (!memory) return h("p", { class: "error" }, t("health.memory_unavailable"));
   const some = (/** @type {number | null} */ value) => (value ? formatNumber(hass, value) : null);
   return [
-    !memory.available &&
-      h(
-        "p",
-        { class: "error" },
-        (memory.reason && localize(`memory_${memory.reason}`)) || t("health.memory_unavailable"),
-      ),
+    memory.reason && h("p", { class: "error" }, localize(`memory_${memory.reason}`) || t("health.memory_unavailable")),
     renderPairs([
       [label("memory_kinds", "fact"), formatNumber(hass, memory.facts)],
       [label("memory_kinds", "turn"), formatNumber(hass, memory.turns)],
       [label("memory_kinds", "summary"), formatNumber(hass, memory.summaries)],
-      [t("health.size"), formatBytes(hass, memory.bytes)],
+      [t("health.size"), formatBytes(hass, memory.size)],
       [t("health.unindexed"), some(memory.unindexed)],
       [t("health.pending"), some(memory.pending_writes)],
     ]),
