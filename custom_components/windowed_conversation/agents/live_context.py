@@ -54,8 +54,6 @@ _OPEN_QUESTION_NOTE = (
     "if the input is about that, end with exactly this question"
 )
 
-NO_METRICS: Mapping[str, Any] = {"recalled_tokens": None, "recall_ms": None}
-
 
 def calculate_live_limit(config: AgentConfig) -> int:
     """Return the largest token count of an agent's live context, without a stamp, if its model has room for it."""

@@ -11,7 +11,13 @@ from homeassistant.components import conversation
 from homeassistant.components.conversation import AssistantContent, ConversationInput, ConversationResult
 from homeassistant.exceptions import Unauthorized
 from homeassistant.helpers.chat_session import ChatSession
-from homeassistant.helpers.intent import IntentResponse, IntentResponseErrorCode, IntentResponseType
+from homeassistant.helpers.intent import (
+    IntentResponse,
+    IntentResponseErrorCode,
+    IntentResponseTarget,
+    IntentResponseTargetType,
+    IntentResponseType,
+)
 
 from ..bridge.chat_log import (
     BUSY_ERRORS,
@@ -31,7 +37,8 @@ from ..bridge.errors import (
     log_fault,
 )
 from ..bridge.persons import async_find_speaker, async_get_speaker_rows
-from ..bridge.turn_report import async_trace_turn, name_asked_agents
+from ..bridge.turn_report import async_trace_turn, list_reached_entities, name_asked_agents
+from ..home.bridge.states import async_get_home_states
 from ..turn.errors import IdTooLong
 from ..turn.routing import (
     Route,
@@ -52,12 +59,14 @@ from .conversation_turn import ConversationTurn
 from .echo import SpokenAnswer, async_record_spoken_answer, async_take_echoed_answer
 from .gate import async_open_gate
 from .hand_over import PipelineTurn, async_end_hand_overs
-from .live_context import NO_METRICS
 from .local_intents import async_load_requests
 from .record import describe_turn
 from .store import async_get_store
 
 _LOGGER = logging.getLogger(__name__)
+
+# Of one answer, for cards.
+_MAX_ENTITIES = 10
 
 _FAULT_MESSAGE = "A turn failed in an unexpected way"
 
@@ -138,14 +147,16 @@ def _open_chat_log(stack: ExitStack, turn: ConversationTurn, session: ChatSessio
 async def async_answer(turn: ConversationTurn) -> ConversationResult:
     """Run a turn and return its result. An unexpected exception also becomes a spoken answer."""
     hass, user_input = turn.agent.hass, turn.user_input
-    echoed = async_take_echoed_answer(hass, user_input.satellite_id, turn.speaker.text)
+    satellite_id, echoed = user_input.satellite_id, None
+    if satellite_id is not None:
+        echoed = async_take_echoed_answer(hass, satellite_id, turn.speaker.text)
     try:
         _record_pipeline_answers(turn)
         state = turn.state = Turn(
             turn.window,
             turn.speaker.text,
             _decide_route(turn, is_echo=echoed is not None),
-            turn.agent.config.limits,
+            turn.agent.config.turn_timeout,
             turn,
         )
         try:
@@ -157,8 +168,9 @@ async def async_answer(turn: ConversationTurn) -> ConversationResult:
                 "reason": record["reason"],
                 "error": record["error"],
                 **name_asked_agents(hass, record),
-                **(turn.live_context.metrics if turn.live_context else NO_METRICS),
+                **(turn.live_context.metrics if turn.live_context else {"recalled_tokens": None, "recall_ms": None}),
                 "turn_id": turn.record_id,
+                "entities": _find_entities(turn),
             }
             stats = turn.stats_before if state.run is None else turn.window.stats()
             async_trace_turn(state, record, turn.attributes, stats)
@@ -167,8 +179,8 @@ async def async_answer(turn: ConversationTurn) -> ConversationResult:
     except Exception as err:  # noqa: BLE001 - no error is answered with silence
         log_fault(_LOGGER, _FAULT_MESSAGE, err)
         result = await _async_build_failure_result(turn, err, turn.reply.text)
-    if not turn.is_in_background:
-        async_record_spoken_answer(hass, user_input, result)
+    if satellite_id is not None and not turn.is_in_background:
+        async_record_spoken_answer(hass, satellite_id, result)
     return result
 
 
@@ -212,6 +224,29 @@ async def _async_build_result(turn: ConversationTurn) -> ConversationResult:
     if state.sources:
         await turn.reply.add_sources(state.sources)
     return result
+
+
+def _find_entities(turn: ConversationTurn) -> list[str]:
+    """Return the entities that were reached, and those that a model was asked about or whose pictures it looked at."""
+    found, run = [each for run in turn.tool_runs for each in run.entity_ids], turn.state.run
+    if turn.intents is not None and turn.intents.response is not None:
+        found += list_reached_entities(turn.intents.response)
+    if run is not None and (home_states := async_get_home_states(turn.agent.hass)) is not None:
+        looks = [picture.name for picture in run.question.pictures.values()]
+        # of a long text, only the beginning is read
+        text = " ".join((*looks, turn.speaker.text, turn.state.sent_text))
+        found += home_states.get_home(turn.user_input.language).find_mentions(text).entities
+    return [*dict.fromkeys(found)][:_MAX_ENTITIES]
+
+
+def _add_card(turn: ConversationTurn, response: IntentResponse) -> None:
+    """Add the entities of a model's answer to the response, as an intent does, and its sources as a card."""
+    states = filter(None, map(turn.agent.hass.states.get, turn.attributes["entities"]))
+    targets = [IntentResponseTarget(each.name, IntentResponseTargetType.ENTITY, each.entity_id) for each in states]
+    response.async_set_results(targets)
+    if turn.state.sources:
+        lines = [f"{source.title}: {source.url}" for source in turn.state.sources]
+        response.async_set_card(turn.agent.config.name, "\n".join(lines))
 
 
 def _record_pipeline_answers(turn: ConversationTurn) -> None:

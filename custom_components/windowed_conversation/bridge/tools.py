@@ -1,6 +1,6 @@
 """Home Assistant's LLM tools with our own: called so that no error ends a turn, and their schemas, converted once."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
@@ -14,7 +14,7 @@ from homeassistant.components.homeassistant import llm as home_llm
 from homeassistant.core import HomeAssistant
 from homeassistant.exceptions import HomeAssistantError, Unauthorized
 from homeassistant.helpers import floor_registry as fr, intent, llm
-from homeassistant.util.json import json_loads
+from homeassistant.helpers.json import json_dumps
 import probatio
 from probatio.codecs import UNSUPPORTED
 
@@ -22,9 +22,10 @@ from ..const import DOMAIN
 from ..providers import ToolSchema
 from ..turn.attempts import ToolRun
 from ..turn.errors import ToolsUnavailable
-from ..turn.tool_names import CALL_TOOL, resolve_tool_name
+from ..turn.tool_names import resolve_tool_name
 from .errors import log_fault
 from .intent_results import add_reached_states
+from .turn_report import list_reached_entities
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -88,8 +89,8 @@ class SafeAPIInstance(llm.APIInstance):
     @override
     async def async_call_tool(self, tool_input: llm.ToolInput) -> llm.ToolResult:
         started_at, called_at, offered = time.monotonic(), time.time(), [tool.name for tool in self.tools]
-        tool_input = self._resolve_call(tool_input, offered)
-        name = tool_input.tool_name
+        name, reached = resolve_tool_name(tool_input.tool_name, offered), tuple[str, ...]()
+        tool_input = replace(tool_input, tool_name=name)
         try:
             if (tool := self._get_tool(name)) is not None and name in self.deferred:
                 # its schema was not sent, so the arguments may be invented
@@ -97,36 +98,18 @@ class SafeAPIInstance(llm.APIInstance):
             if self.withhold is not None and (withheld := await self.withhold(self, tool_input)) is not None:
                 return withheld
             result = await super().async_call_tool(tool_input)
+            # data that is no object or cannot be written as JSON would end this turn and each later one in its chat log
+            json_dumps({**result.data})
+            reached = list_reached_entities(getattr(result.data, "original", None))
             return self._mark_foreign(name, add_reached_states(self.api.hass, result, called_at))
-        except (HomeAssistantError, probatio.Invalid) as err:
-            data: dict[str, Any] = {"error": type(err).__name__, "done": self._describe_effect(name, tool_input, err)}
-            if text := _describe_refusal(err):
-                data["error_text"] = text
-            if name in self.deferred:
-                data["tool"] = describe_schema(self.deferred[name])
         except Exception as err:  # noqa: BLE001 - no error of a tool ends the turn
-            log_fault(_LOGGER, f"Tool {name} failed", err)
-            data = {"error": type(err).__name__, "done": self._describe_effect(name, tool_input, err)}
+            data = self._describe_failure(tool_input, err)
         finally:
             if self.on_run is not None:
                 # the name of a tool that was not offered is text invented by the model
                 tool_name = name if name in offered else "unknown"
-                self.on_run(ToolRun(tool_name, started_at, time.monotonic()))
+                self.on_run(ToolRun(tool_name, started_at, time.monotonic(), reached))
         return self._mark_foreign(name, llm.ToolResult(data=data, error=True))
-
-    def _resolve_call(self, tool_input: llm.ToolInput, offered: Sequence[str]) -> llm.ToolInput:
-        """Return a call with the offered name of its tool. A call of `CALL_TOOL` becomes one of the deferred tool."""
-        name, arguments = resolve_tool_name(tool_input.tool_name, offered), tool_input.tool_args
-        if name != CALL_TOOL:
-            return replace(tool_input, tool_name=name)
-        called, given = resolve_tool_name(str(arguments.get("name")), self.deferred), arguments.get("arguments", {})
-        if isinstance(given, str):
-            # small models write nested arguments as text
-            with suppress(ValueError):
-                given = json_loads(given)
-        if called not in self.deferred or not isinstance(given, dict):
-            return replace(tool_input, tool_name=name)
-        return replace(tool_input, tool_name=called, tool_args=given)
 
     def _mark_foreign(self, name: str, result: llm.ToolResult) -> llm.ToolResult:
         """Return the result of a tool. If the tool reaches outside the home, a note precedes the data."""
@@ -233,15 +216,6 @@ def read_annotations(tool: llm.Tool) -> llm.ToolAnnotations:
     """Return the annotations of a tool. Each one that is not declared as true or false has the least safe value."""
     declared = {each.name: getattr(tool.annotations, each.name, None) for each in fields(llm.ToolAnnotations)}
     return llm.ToolAnnotations(**{name: value for name, value in declared.items() if isinstance(value, bool)})
-
-
-def _describe_refusal(err: Exception) -> str:
-    """Return the text of an error, with the reason if Home Assistant only says that an argument is invalid.
-
-    The schemas that are sent do not list all values that Home Assistant accepts, but the reason does.
-    """
-    texts = (str(err), str(err.__cause__) if isinstance(err.__cause__, probatio.Invalid) else "")
-    return ": ".join(filter(None, texts))
 
 
 async def _async_get_usable_apis(

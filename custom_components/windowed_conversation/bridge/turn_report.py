@@ -8,7 +8,7 @@ from typing import Any
 from homeassistant.components import conversation
 from homeassistant.const import Platform
 from homeassistant.core import Context, HomeAssistant, callback
-from homeassistant.helpers import entity_registry as er
+from homeassistant.helpers import entity_registry as er, intent
 
 from ..const import DOMAIN
 from ..providers import Usage
@@ -24,6 +24,9 @@ NO_USAGE = asdict(Usage())
 
 # Of one turn. A model may call any number of tools at once.
 _MAX_STEPS = 100
+
+# Of one tool. A model may name any number of entities.
+_MAX_REACHED_ENTITIES = 20
 
 EVENT_TURN = f"{DOMAIN}_turn"
 EVENT_TRIMMED = f"{DOMAIN}_trimmed"
@@ -53,6 +56,13 @@ def name_asked_agents(hass: HomeAssistant, record: TurnRecord) -> dict[str, Any]
         "answered_by": answered_by and find_agent_entity_id(hass, answered_by),
         "failures": [{**each, "agent": find_agent_entity_id(hass, each["agent"])} for each in failures],
     }
+
+
+def list_reached_entities(response: object) -> tuple[str, ...]:
+    """Return the ids of at most 20 entities that an intent has reached; empty for anything but its response."""
+    targets = response.success_results if isinstance(response, intent.IntentResponse) else ()
+    entities = [each.id for each in targets if each.id and each.type is intent.IntentResponseTargetType.ENTITY]
+    return tuple(entities[:_MAX_REACHED_ENTITIES])
 
 
 @callback

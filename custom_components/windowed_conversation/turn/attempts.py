@@ -111,6 +111,8 @@ class ToolRun:
     name: str
     started_at: float
     ended_at: float
+    # The ids of the entities that it has reached.
+    entity_ids: tuple[str, ...] = ()
 
 
 type AttemptCallback = Callable[[Attempt], None]
