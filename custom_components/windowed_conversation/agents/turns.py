@@ -31,6 +31,7 @@ from ..bridge.chat_log import (
 from ..bridge.errors import (
     async_get_error_phrase,
     async_get_heard_phrase,
+    async_get_spoken_text,
     describe_error,
     format_next_sentence,
     get_error_key,
@@ -38,6 +39,7 @@ from ..bridge.errors import (
 )
 from ..bridge.persons import async_find_speaker, async_get_speaker_rows
 from ..bridge.turn_report import async_trace_turn, list_reached_entities, name_asked_agents
+from ..const import FRONTEND, PANEL_PATH
 from ..home.bridge.states import async_get_home_states
 from ..turn.errors import IdTooLong
 from ..turn.routing import (
@@ -213,6 +215,8 @@ async def _async_build_result(turn: ConversationTurn) -> ConversationResult:
         if turn.reply.is_being_spoken:
             turn.reply.speak(turn.intents.answer_text)
         asks = turn.intents.asks or log.continue_conversation
+        if turn.reply.has_listener:
+            await _async_complete_answer(turn, response, turn.intents.answer_text, asks=asks)
         return ConversationResult(response, log.conversation_id, continue_conversation=asks)
     if state.error is not None:
         return await _async_build_failure_result(turn, state.error, state.sent_text)
@@ -221,9 +225,36 @@ async def _async_build_result(turn: ConversationTurn) -> ConversationResult:
     if (question := await turn.gate.async_find_unasked_question(state.sent_text)) is not None:
         result.response.async_set_speech(await turn.reply.add_sentence(question))
     result.continue_conversation |= turn.gate.expect_reply()
+    _add_card(turn, result.response)
+    if turn.reply.has_listener:
+        await _async_complete_answer(turn, result.response, turn.reply.text, asks=result.continue_conversation)
     if state.sources:
         await turn.reply.add_sources(state.sources)
     return result
+
+
+async def _async_complete_answer(turn: ConversationTurn, response: IntentResponse, answer: str, *, asks: bool) -> None:
+    """Complete an answer that a person hears or reads.
+
+    One that does not ask gets the reminders that could not be delivered, and one in the chat dialog, which has no
+    satellite, shows where the page explains it.
+    """
+    hass, user_input, speaker = turn.agent.hass, turn.user_input, turn.speaker
+    take = turn.reminders.reminders.async_take_unheard
+    if not asks and (unheard := await take(turn.reminders.satellite, speaker.person, speaker.language)):
+        ending = format_next_sentence(answer, unheard)
+        turn.reply.speak(ending, is_new=not answer)
+        response.async_set_speech(f"{answer}{ending}")
+    if user_input.satellite_id is not None or FRONTEND not in hass.config.components:
+        return
+    links = {"why.link": f"turns?turn={turn.id}"}
+    if turn.state.decision.reason is RouteReason.MEMORY_REQUEST:
+        links = {"memory.title": "memory", **links}
+    named = [
+        f"[{await async_get_spoken_text(hass, user_input.language, 'config_panel', key)}](/{PANEL_PATH}/{address})"
+        for key, address in links.items()
+    ]
+    turn.reply.show_details(" · ".join(named))
 
 
 def _find_entities(turn: ConversationTurn) -> list[str]:

@@ -295,6 +295,16 @@ class ChatLogReply:
             listener(self.chat_log, {"role": "assistant", "content": text} if is_new else {"content": text})
             self.is_being_spoken = True
 
+    def show_details(self, text: str) -> None:
+        """Show a text with Markdown among the details of the answer in the chat dialog. Nobody hears it.
+
+        It is in no chat log, because the dialog shows it among a model's thoughts, which agents may send again.
+        """
+        if (listener := self.chat_log.delta_listener) is not None:
+            # in the dialog, a new message would repeat what is streamed already
+            role = {} if self.has_begun else {"role": "assistant"}
+            listener(self.chat_log, {**role, "thinking_content": text})
+
     def detach(self) -> None:
         """Stop streaming the answer to its listener."""
         self.chat_log.delta_listener = None

@@ -207,15 +207,21 @@ class ReminderList:
 
     async def _async_deliver(self, reminder: Reminder, due: float) -> None:
         """Deliver a reminder and store that. A crash before leaves it to the next start, with its time."""
-        late, is_expired = time.time() - due, due == reminder.expires_at
+        late, is_expired, outcome = time.time() - due, due == reminder.expires_at, "missed"
         try:
-            outcome: Delivery | None = None
-            if late <= _MAX_LATE_SECONDS and not is_expired:
-                outcome = await self._async_tell(reminder, due if late > _LATE_SECONDS else None)
+            if is_expired:
+                outcome = "expired"
+            elif late <= _MAX_LATE_SECONDS:
+                outcome = await self._async_tell(reminder, due, is_late=late > _LATE_SECONDS)
             current = self.reminders.get(reminder.id)
             if current is not None and _next_time(current) == _next_time(reminder):
-                await self.async_put(current.after_delivery(dt_util.now().replace(tzinfo=None)))
-            self._fire_event(reminder, "expired" if is_expired else outcome or "missed")
+                changed = current.after_delivery(dt_util.now().replace(tzinfo=None))
+                if is_expired:
+                    text = await self._async_say("reminder_expired")
+                    changed = replace(changed, notes=f"{text}\n{changed.notes}".strip())
+                    async_mention(self._hass, await self._async_get_title(), f"{changed.text}: {text}", changed.id)
+                await self.async_put(replace(changed, unheard_since=due if outcome == Delivery.READY else None))
+            self._fire_event(reminder, outcome)
         except MemoryUnavailable as err:
             # it is delivered, but a restart would deliver it again
             _LOGGER.warning("A reminder could not be marked as delivered: %s", err.reason)
@@ -226,23 +232,45 @@ class ReminderList:
             self._in_delivery.discard(reminder.id)
         self._schedule()
 
-    async def _async_tell(self, reminder: Reminder, late_since: float | None) -> Delivery:
-        hass, language = self._hass, self._hass.config.language
-        phrase = "reminder_due" if late_since is None else "reminder_late"
-        text = await async_get_spoken_text(hass, language, "common", phrase)
-        when = "" if late_since is None else await self._format_time(language, dt_util.utc_from_timestamp(late_since))
-        text = text.format(text=reminder.text, when=when)
-        own = [reminder.satellite] if reminder.satellite else self._find_satellites(reminder.person)
+    async def _async_tell(self, reminder: Reminder, due: float, *, is_late: bool) -> Delivery:
+        """Say a reminder in the first way that is possible. In quiet hours, only phones are."""
+        language, person = self._hass.config.language, reminder.person
+        text = await self._async_format(reminder, due if is_late else None, language)
+        own = [reminder.satellite] if reminder.satellite else self._find_satellites(person)
         if await self._async_announce(reminder, own, text):
             return Delivery.ANNOUNCED
-        title = await async_get_spoken_text(hass, language, "entity", "todo.reminders.name")
-        if await async_notify(hass, reminder.person, title, text, Context()):
-            self._delivered[reminder.person or ""] = reminder.id, time.monotonic()
+        title = await self._async_get_title()
+        persons = self._hass.states.async_all("person")
+        users = [person] if person else [*filter(None, (each.attributes.get("user_id") for each in persons))]
+        if sent := [each for each in users if await async_notify(self._hass, each, title, text, Context())]:
+            self._delivered |= dict.fromkeys(sent, (reminder.id, time.monotonic()))
             return Delivery.NOTIFIED
         if await self._async_announce(reminder, self._find_satellites(None), text):
             return Delivery.ANNOUNCED
-        async_mention(hass, title, text, reminder.id)
+        async_mention(self._hass, title, text, reminder.id)
         return Delivery.READY
+
+    async def async_take_unheard(self, satellite: str | None, person: str | None, language: str) -> str:
+        """Return the text of unheard reminders for a person and the household, which they hear now."""
+        texts = []
+        for reminder in tuple(self.reminders.values()):
+            if reminder.unheard_since and not reminder.is_done and reminder.person in (None, person):
+                # at once, because two persons may talk at the same time
+                self.reminders[reminder.id] = replace(reminder, unheard_since=None)
+                self._delivered |= dict.fromkeys(filter(None, (satellite, person)), (reminder.id, time.monotonic()))
+                texts.append(await self._async_format(reminder, reminder.unheard_since, language))
+                await self._async_store(reminder.id)
+        return " ".join(texts)
+
+    async def _async_format(self, reminder: Reminder, late_since: float | None, language: str) -> str:
+        when = "" if late_since is None else f"{format_time(language, late_since)}: "
+        return (await self._async_say("reminder_due", language)).format(text=f"{when}{reminder.text}")
+
+    async def _async_get_title(self) -> str:
+        return await async_get_spoken_text(self._hass, self._hass.config.language, "entity", "todo.reminders.name")
+
+    async def _async_say(self, key: str, language: str | None = None) -> str:
+        return await async_get_spoken_text(self._hass, language or self._hass.config.language, "common", key)
 
     async def _async_announce(self, reminder: Reminder, satellites: Collection[str], text: str) -> bool:
         """Announce a text on satellites, given by their ids in the registry. Return whether any of them did."""
