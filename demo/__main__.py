@@ -31,9 +31,11 @@ from demo.people import OWNER_USERNAME, PASSWORD, PersonClients
 from demo.providers import PROVIDER_NAMES, SCRIPTED_MODEL_NAME, build_scripted_model, get_model_name
 from demo.say import StepRunner
 from demo.setup_agent import (
+    PIPELINE_NAME_BY_LANGUAGE,
     Account,
     ModelAccess,
     change_options,
+    ensure_pipeline,
     find_account,
     find_sensor_ids,
     prefer_agent,
@@ -153,6 +155,7 @@ async def _set_up_demo(client: Client, model: ModelAccess, arguments: argparse.N
         await dashboard.show_page_first(client)
         await import_example_week(client, sensors)
         done.write_text(json.dumps(model.fingerprint()))
+    await ensure_pipeline(client, account.agent_id, PIPELINE_NAME_BY_LANGUAGE["de"], "de")
     await prefer_agent(client, account.agent_id)
     wanted = ({"history_tokens": arguments.window} if arguments.window else {}) | {"summarize": arguments.summary}
     await change_options(client, account, wanted)

@@ -9,7 +9,7 @@ from typing import Any
 from demo.client import Client, Json
 from demo.example_week import NOTICE
 from demo.home import GOOD_NIGHT_BUTTON
-from demo.voice import SENTENCE_ENTITY_ID
+from demo.voice import BUTTON_ENTITY_ID, SATELLITE_ENTITY_ID, SENTENCE_ENTITY_ID
 
 DASHBOARD_PATH = "conversation-window"
 PAGE_PATH = "windowed-conversation"
@@ -22,6 +22,7 @@ _ICON = "mdi:message-processing"
 _GAUGE_SEVERITY = {"green": 0, "yellow": 75, "red": 95}
 _HOURS, _DEMO_HOURS = 24, 0.1
 _FULL_WIDTH = {"columns": 12}
+_SATELLITE_TEXT = f"The satellite said: {{{{ state_attr('{SATELLITE_ENTITY_ID}', 'answer') or 'nothing yet' }}}}"
 _SWITCH_ENTITY_IDS = ("light.kitchen_light", "light.bedroom_light", "switch.coffee_machine")
 
 # An item is None if the agent does not have the sensors of that card.
@@ -88,6 +89,8 @@ def _build_try_cards() -> _Cards:
         _build_assist_button("Talk", "mdi:keyboard", start_listening=False),
         _build_assist_button("Talk by voice", "mdi:microphone", start_listening=True),
         {"type": "entities", "entities": [SENTENCE_ENTITY_ID]},
+        _build_switch_tile(BUTTON_ENTITY_ID),
+        {"type": "markdown", "content": _SATELLITE_TEXT, "grid_options": {"columns": 6}},
         *(_build_switch_tile(entity_id) for entity_id in (GOOD_NIGHT_BUTTON, *_SWITCH_ENTITY_IDS)),
     ]
 

@@ -14,6 +14,7 @@ from demo.errors import DemoError
 DOMAIN = "windowed_conversation"
 AGENT_NAME = "Window demo"
 PIPELINE_NAME = "Window demo"
+PIPELINE_NAME_BY_LANGUAGE = {"en": PIPELINE_NAME, "de": "Window demo (Deutsch)"}
 STT_ENTITY_ID = "stt.scripted_voice"
 TTS_ENTITY_ID = "tts.scripted_voice"
 
@@ -42,6 +43,8 @@ class ModelAccess:
     has_memory: bool = True
     # Whether the agent makes suggestions from conversations.
     learns: bool = False
+    # Who is asked before a lock or the garage is opened, or None for the default.
+    asks_before_opening: str | None = None
     # The level of the record of turns, or None for the default.
     record_level: str | None = None
 
@@ -134,7 +137,7 @@ async def prefer_agent(client: Client, agent_id: str) -> str:
     return pipeline_id
 
 
-async def ensure_pipeline(client: Client, agent_id: str, name: str) -> str:
+async def ensure_pipeline(client: Client, agent_id: str, name: str, language: str = "en") -> str:
     """Create or change the pipeline of this name so that it uses the agent, and return its id.
 
     Its speech-to-text and text-to-speech are the scripted voice.
@@ -142,9 +145,10 @@ async def ensure_pipeline(client: Client, agent_id: str, name: str) -> str:
     found = await client.send_command("assist_pipeline/pipeline/list")
     fields = {
         "name": name,
-        "language": "en",
+        "language": language,
         "conversation_engine": agent_id,
-        "conversation_language": "*",
+        # with "*", Home Assistant understands only the language of the speech-to-text
+        "conversation_language": "*" if language == "en" else language,
         "stt_engine": STT_ENTITY_ID,
         "stt_language": "en",
         "tts_engine": TTS_ENTITY_ID,
@@ -211,6 +215,8 @@ def _build_agent_changes(model: ModelAccess) -> Json:
         changes["memory"] = "off"
     elif model.learns:
         changes["memory"] = "suggestions"
+    if model.asks_before_opening is not None:
+        changes["ask_before_opening"] = model.asks_before_opening
     if model.record_level is not None:
         changes["record"] = model.record_level
     return changes

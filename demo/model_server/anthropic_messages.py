@@ -16,7 +16,7 @@ from .refusal import Refusal, RefusedError
 from .tool_loading import expand_messages, find_loading_violations
 from .usage import encode_json, estimate_tokens
 from .violations import Violation
-from .wire import Frame, Prompt, Reply, WireFormat, get_bearer_token, get_objects, split_document
+from .wire import Frame, Prompt, Reply, WireFormat, get_bearer_token, get_objects, parse_tools, split_document
 
 
 class AnthropicMessagesFormat(WireFormat):
@@ -46,9 +46,9 @@ class AnthropicMessagesFormat(WireFormat):
         messages = body.get("messages") if isinstance(body, dict) else None
         if not isinstance(messages, list) or not all(isinstance(each, dict) for each in messages):
             raise RefusedError(Refusal(400, "invalid_request_error", None, "messages: Input should be a valid list"))
+        body, loaded = expand_messages(body)
         body, applied = apply_edits(body, estimate_tokens(measure_prompt(body)[0]))
         written, caching = measure_prompt(body)
-        names = (tool["name"] for tool in get_objects(body.get("tools")) if isinstance(tool.get("name"), str))
         thinking, choice = body.get("thinking"), body.get("tool_choice")
         kind = thinking.get("type") if isinstance(thinking, dict) else None
         no_tools = isinstance(choice, dict) and choice.get("type") == "none"
@@ -56,7 +56,7 @@ class AnthropicMessagesFormat(WireFormat):
             model=str(body.get("model")),
             conversation=Conversation(
                 tuple(parse_turns(body)),
-                () if no_tools else tuple(names),
+                () if no_tools else parse_tools((*get_objects(body.get("tools")), *loaded)),
                 can_search=not no_tools and any(map(is_search, get_objects(body.get("tools")))),
                 is_resumed=messages[-1].get("role") == "assistant",
             ),

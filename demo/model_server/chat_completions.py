@@ -22,7 +22,17 @@ from .shapes import build_whole_calls, iter_call_deltas, split_text
 from .state import ServerState
 from .usage import Usage, encode_json, encode_prompt
 from .violations import Violation
-from .wire import Frame, FrameKind, Prompt, Reply, WireFormat, get_bearer_token, get_objects, split_document
+from .wire import (
+    Frame,
+    FrameKind,
+    Prompt,
+    Reply,
+    WireFormat,
+    get_bearer_token,
+    get_objects,
+    parse_tools,
+    split_document,
+)
 
 _FINISH_REASON_BY_FINISH = {
     AnswerFinish.LENGTH: "length",
@@ -65,7 +75,7 @@ class ChatCompletionsFormat(WireFormat):
             model=str(body.get("model")),
             conversation=Conversation(
                 tuple(_parse_turn(message) for message in messages),
-                () if body.get("tool_choice") == "none" else tuple(_iter_tool_names(tools)),
+                () if body.get("tool_choice") == "none" else parse_tools(_iter_functions(tools)),
             ),
             cache_bytes=encode_prompt(tools, messages),
             is_streamed=body.get("stream") is True,
@@ -130,11 +140,8 @@ def _build_model(name: str) -> dict[str, Any]:
     return {"id": name, "object": "model", "created": 0, "owned_by": "demo"}
 
 
-def _iter_tool_names(tools: list[dict[str, Any]]) -> Iterator[str]:
-    for tool in tools:
-        function = tool.get("function")
-        if isinstance(function, dict) and isinstance(function.get("name"), str):
-            yield function["name"]
+def _iter_functions(tools: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    return (tool["function"] for tool in tools if isinstance(tool.get("function"), dict))
 
 
 def _parse_turn(message: dict[str, Any]) -> Turn:

@@ -68,6 +68,16 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
+class Tool:
+    """An offered tool: `properties` are the schemas of its arguments by name, `required` the names that it needs."""
+
+    name: str
+    description: str = ""
+    properties: Mapping[str, Any] = field(default_factory=dict)
+    required: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ToolResult:
     """A tool call and the text of its result."""
 
@@ -83,9 +93,14 @@ class Conversation:
     """
 
     turns: tuple[Turn, ...]
-    tool_names: tuple[str, ...] = ()
+    tools: tuple[Tool, ...] = ()
     can_search: bool = False
     is_resumed: bool = False
+
+    @property
+    def tool_names(self) -> tuple[str, ...]:
+        """The names of the offered tools."""
+        return tuple(tool.name for tool in self.tools)
 
     @property
     def newest_user_turn(self) -> Turn:

@@ -8,8 +8,10 @@ from itertools import chain
 import re
 
 from .conversation import Answer, Conversation, Turn
+from .everyday_recall import answer_from_quotes
 from .quotes import find_speaker_name, iter_quoted_texts
 from .rules import Rule, compile_pattern
+from .sentences import Sentence
 
 _NAME_PATTERN = re.compile(r"\b(?:my name is|i am called) (?P<name>[\w'\u2019-]+)", re.IGNORECASE)
 _FACT_PATTERN = re.compile(
@@ -67,7 +69,10 @@ def _answer_fact(match: re.Match[str], conversation: Conversation) -> Answer:
     said = map(_FACT_PATTERN.fullmatch, _iter_user_texts(conversation.turns))
     quoted = map(_QUOTED_FACT_PATTERN.fullmatch, iter_quoted_texts(conversation))
     value = next((told["value"] for told in chain(said, quoted) if told and told["key"].lower() == key.lower()), None)
-    return Answer(text=f"The {key} is {value}." if value else f"I do not know {match['asked'].lower()} the {key} is.")
+    if value:
+        return Answer(text=f"The {key} is {value}.")
+    unknown = Answer(text=f"I do not know {match['asked'].lower()} the {key} is.")
+    return answer_from_quotes(Sentence(match[0]), conversation) or unknown
 
 
 def _answer_time(match: re.Match[str], conversation: Conversation) -> Answer:
@@ -77,7 +82,9 @@ def _answer_time(match: re.Match[str], conversation: Conversation) -> Answer:
     )
     told = chain(_iter_user_texts(conversation.earlier_turns), iter_quoted_texts(conversation))
     found = next((found for found in map(about.search, told) if found), None)
-    return Answer(text=f"The {found['what']} {found['time']}." if found else "I do not know when.")
+    if found:
+        return Answer(text=f"The {found['what']} {found['time']}.")
+    return answer_from_quotes(Sentence(match[0]), conversation) or Answer(text="I do not know when.")
 
 
 def _summarize(match: re.Match[str], conversation: Conversation) -> Answer:

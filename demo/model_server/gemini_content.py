@@ -15,7 +15,7 @@ from .prompt_cache import CacheRules
 from .refusal import Refusal, RefusedError
 from .usage import encode_json, encode_prompt, estimate_tokens
 from .violations import Violation
-from .wire import Frame, Prompt, Reply, WireFormat, get_objects, split_document
+from .wire import Frame, Prompt, Reply, WireFormat, get_objects, parse_tools, split_document
 
 # https://ai.google.dev/gemini-api/docs/caching: implicit caching starts at 2048 tokens, or at 4096 for models from
 # Gemini 3 on.
@@ -52,13 +52,12 @@ class GeminiContentFormat(WireFormat):
         if not isinstance(contents, list) or not all(isinstance(each, dict) for each in contents):
             raise RefusedError(Refusal(400, "invalid_request_error", None, "contents is not specified"))
         declared = [each for each in get_declarations(body) if isinstance(each, dict)]
-        names = (each["name"] for each in declared if isinstance(each.get("name"), str))
         system = [body["systemInstruction"]] if "systemInstruction" in body else []
         return Prompt(
             model=self._model,
             conversation=Conversation(
                 tuple(parse_turns(body)),
-                tuple(names) if can_call(body) else (),
+                parse_tools(declared) if can_call(body) else (),
                 can_search=any("googleSearch" in tool for tool in get_objects(body.get("tools"))),
             ),
             cache_bytes=encode_prompt([*system, *get_objects(body.get("tools"))], contents),

@@ -16,7 +16,7 @@ from .home_states import ListedHome, parse_listed_home
 from .violations import Violation
 
 # Such a note of the agent follows an answer, and is of the same turn as the message before.
-_AGENT_NOTE_START = "[The user does not see this."
+_AGENT_NOTE_STARTS = ("[The user does not see this.", "Pictures: ")
 
 
 class HomeHistory:
@@ -59,7 +59,7 @@ class HomeHistory:
 
 def find_home_violations(turns: Sequence[Turn], history: HomeHistory | None) -> Iterator[Violation]:
     """Yield the violations in the live contexts and the listed states of the request."""
-    said = [turn for turn in turns if turn.role == "user" and not turn.text.startswith(_AGENT_NOTE_START)]
+    said = [turn for turn in turns if turn.role == "user" and not turn.text.startswith(_AGENT_NOTE_STARTS)]
     is_in_system = parse_listed_home([turn for turn in turns if turn.role == "system"]).is_listed
     for number, turn in enumerate(said):
         is_newest = number == len(said) - 1

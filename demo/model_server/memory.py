@@ -91,10 +91,10 @@ def _delete_memory(match: re.Match[str], conversation: Conversation) -> Answer:
 
 MEMORY_RULES: tuple[Rule, ...] = (
     Rule(
-        compile_pattern(rf"(?:please )?keep in (?:your )?memory what (?P<source>{'|'.join(_TEXT_GETTER_BY_SOURCE)})"),
+        compile_pattern(rf"(?:please )?let (?:your )?memory hold what (?P<source>{'|'.join(_TEXT_GETTER_BY_SOURCE)})"),
         _keep_from_source,
     ),
-    Rule(compile_pattern(r"(?:please )?keep in (?:your )?memory that (?P<text>.+?)"), _keep_quote),
+    Rule(compile_pattern(r"(?:please )?let (?:your )?memory hold that (?P<text>.+?)"), _keep_quote),
     Rule(compile_pattern(r"(?:please )?(?:look|search) in your memory for (?P<query>.+?)"), _search_memory),
-    Rule(compile_pattern(r"(?:please )?(?:delete|remove) (?P<query>.+?) from your memory"), _delete_memory),
+    Rule(compile_pattern(r"(?:please )?strike (?P<query>.+?) from your memory"), _delete_memory),
 )

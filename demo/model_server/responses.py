@@ -21,7 +21,7 @@ from .responses_validation import find_responses_violations, is_search
 from .tool_loading import expand_responses, find_search_violations
 from .usage import encode_json, encode_prompt, estimate_tokens
 from .violations import Violation
-from .wire import Frame, Prompt, Reply, WireFormat, get_bearer_token, get_objects, split_document
+from .wire import Frame, Prompt, Reply, WireFormat, get_bearer_token, get_objects, parse_tools, split_document
 
 
 class ResponsesFormat(WireFormat):
@@ -54,18 +54,19 @@ class ResponsesFormat(WireFormat):
         if body.get("previous_response_id") is not None:
             message = "Previous response not found."
             raise RefusedError(Refusal(400, "invalid_request_error", "previous_response_not_found", message))
-        tools = get_objects(body.get("tools"))
+        sent_tools = get_objects(body.get("tools"))
+        plain, loaded = expand_responses({**body, "input": items} if isinstance(body, dict) else body)
+        tools = get_objects(plain.get("tools"))
         instructions = [body["instructions"]] if isinstance(body.get("instructions"), str) else []
-        names = (tool["name"] for tool in tools if isinstance(tool.get("name"), str))
         system = (Turn("system", each) for each in instructions)
         return Prompt(
             model=str(body.get("model")),
             conversation=Conversation(
-                (*system, *_parse_turns(items, str(body.get("model")))),
-                () if body.get("tool_choice") == "none" else tuple(names),
+                (*system, *_parse_turns(plain["input"], str(body.get("model")))),
+                () if body.get("tool_choice") == "none" else parse_tools((*tools, *loaded)),
                 can_search=body.get("tool_choice") != "none" and any(map(is_search, tools)),
             ),
-            cache_bytes=encode_prompt(tools, (*instructions, *items)),
+            cache_bytes=encode_prompt(sent_tools, (*instructions, *items)),
             is_streamed=body.get("stream") is True,
             body=body,
         )

@@ -10,6 +10,7 @@ from dataclasses import replace
 import re
 
 from .conversation import Answer, Conversation
+from .everyday import answer_everyday, names_known_thing, recall_everyday
 from .facts import FACT_RULES, RECALL_RULE
 from .home import HOME_RULES
 from .memory import MEMORY_RULES
@@ -27,8 +28,6 @@ _RULES: tuple[Rule, ...] = (
     *SEARCH_RULES,
     *TALK_RULES,
     *MEMORY_RULES,
-    *HOME_RULES,
-    RECALL_RULE,
 )
 
 
@@ -77,13 +76,31 @@ def _match_prefixes(said: str) -> Iterator[tuple[int, _AnswerChange]]:
             yield found.end(), manner
 
 
+def _answer_about_home(said: str, conversation: Conversation) -> Answer | None:
+    """Return the answer of a rule of the home, or of the reading of everyday sentences; None if neither matches.
+
+    Rules take any words for a name, so one with a name that the home does not have comes second.
+    """
+    matches = ((rule, rule.match_text(said, conversation)) for rule in HOME_RULES)
+    rule, found = next(((rule, found) for rule, found in matches if found), (None, None))
+    if rule is None or found is None:
+        return answer_everyday(said, conversation)
+    is_named = {"name", "names"} & found.groupdict().keys()
+    understood = answer_everyday(said, conversation) if is_named and not names_known_thing(said, conversation) else None
+    return understood or rule.build_answer(found, conversation)
+
+
 def _apply_first_rule(said: str, conversation: Conversation) -> Answer:
     if _HELP_PATTERN.fullmatch(said):
         return Answer(text="Try: " + "; ".join(f'"{phrase}"' for phrase, _ in EXAMPLE_PHRASES) + ".")
     for rule in _RULES:
         if found := rule.match_text(said, conversation):
             return rule.build_answer(found, conversation)
-    return Answer(
+    if answered := _answer_about_home(said, conversation):
+        return answered
+    if found := RECALL_RULE.match_text(said, conversation):
+        return RECALL_RULE.build_answer(found, conversation)
+    return recall_everyday(said, conversation) or Answer(
         text="I am a scripted model and know only a few things. Tell me your name and ask for it later, "
         "ask for a story, or ask me what I can do."
     )

@@ -3,13 +3,13 @@
 A format is pure: it reads a parsed body and returns bytes. It does not handle connections, faults or delays.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum, auto
 from typing import Any, Protocol
 from uuid import uuid4
 
-from .conversation import Answer, Conversation
+from .conversation import Answer, Conversation, Tool
 from .prompt_cache import CacheRules
 from .refusal import Refusal
 from .usage import Usage
@@ -141,3 +141,20 @@ def get_bearer_token(headers: Mapping[str, str]) -> str | None:
 def get_objects(value: object) -> list[dict[str, Any]]:
     """Return the objects in a JSON list, or an empty list if the value is not a list."""
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
+def parse_tools(declarations: Iterable[Mapping[str, Any]]) -> tuple[Tool, ...]:
+    """Return the tools of declarations that have a name; others are the provider's own, such as a web search."""
+    return tuple(map(_parse_tool, (each for each in declarations if isinstance(each.get("name"), str))))
+
+
+def _parse_tool(declaration: Mapping[str, Any]) -> Tool:
+    schema = next((declaration[key] for key in _SCHEMA_KEYS if key in declaration), None)
+    known = schema if isinstance(schema, dict) else {}
+    properties, required = known.get("properties"), known.get("required")
+    return Tool(
+        declaration["name"],
+        str(declaration.get("description") or ""),
+        properties if isinstance(properties, dict) else {},
+        tuple(map(str, required)) if isinstance(required, list) else (),
+    )
