@@ -26,7 +26,7 @@ from demo.errors import DemoError
 from demo.example_week import import_example_week
 from demo.home import set_up_home
 from demo.home_assistant import REPOSITORY, RESTART_EXIT_CODE, HomeAssistantProcess, require_free_port
-from demo.model_server import EXAMPLE_PHRASES, ModelServer
+from demo.model_server import ModelServer
 from demo.people import OWNER_USERNAME, PASSWORD, PersonClients
 from demo.providers import PROVIDER_NAMES, SCRIPTED_MODEL_NAME, build_scripted_model, get_model_name
 from demo.say import StepRunner
@@ -41,8 +41,9 @@ from demo.setup_agent import (
     prefer_agent,
     replace_accounts,
 )
-from demo.small_model import SMALL_MODEL_NAME as SMALL_MODEL, SmallModelServer
+from demo.small_model import ABILITIES, SMALL_MODEL_NAME as SMALL_MODEL, SmallModelServer
 from demo.steps import add_steps, lacks_input
+from demo.tour import take_tour
 from demo.window import WindowPrinter
 
 _STATE_FOLDER = REPOSITORY / ".demo"
@@ -62,6 +63,18 @@ _MAX_SILENT_SECONDS = 280
 _DEFAULT_OPENAI_MODEL = "gpt-4o-mini"
 _DEFAULT_OPENAI_URL = "https://api.openai.com/v1"
 _INTERRUPTED_EXIT_CODE = 130
+# Sentences that the start of the demo suggests, with what each shows.
+_SENTENCES = {
+    "turn on the kitchen light": "carried out at once, without the model",
+    "did anyone leave something open?": "one request, because the states go along with the question",
+    "remember that Emma has swimming on Tuesday": "kept in memory, without the model",
+    "when does Emma have swimming?": "answered from memory, also in a new conversation",
+    "remind me in one minute to look at the oven": "said by the satellite, and in the list of reminders",
+    "unlock the side door": "asked back first",
+    "why did you do that?": "answered from the record of turns",
+    "tell me a story about the sea": "a long answer, spoken while it is still being written",
+    "fail with 429": "an error, spoken kindly",
+}
 _STARTED_MONOTONIC = time.monotonic()
 
 
@@ -111,6 +124,8 @@ def _parse_arguments() -> argparse.Namespace:
         parser.error("--as, --new-conversation and --restart stand between what is said: add --say")
     if (arguments.provider or arguments.silent) and arguments.model == "smollm2":
         parser.error("--provider and --silent are for the scripted model")
+    if arguments.tour and (arguments.steps or arguments.model == "smollm2"):
+        parser.error("--tour says its own sentences to the scripted model")
     if arguments.silent is not None and not 0 <= arguments.silent <= _MAX_SILENT_SECONDS:
         parser.error(f"--silent takes 0 to {_MAX_SILENT_SECONDS} seconds")
     return arguments
@@ -166,8 +181,14 @@ async def _run_demo(arguments: argparse.Namespace) -> int:
     home_assistant = HomeAssistantProcess(arguments.state / _HOME_FOLDER_NAME, arguments.port)
     require_free_port(arguments.port, "--port")
     async with _start_model(arguments) as found:
-        # the requests of the scripted model cost nothing
-        model = replace(found, has_memory=not arguments.no_memory, learns=found.is_scripted)
+        model = replace(
+            found,
+            has_memory=not arguments.no_memory,
+            # the requests of the scripted model cost nothing
+            learns=found.is_scripted,
+            # so that it can be tried without a satellite
+            asks_before_opening="always",
+        )
         while True:
             _print_progress("starting Home Assistant")
             async with home_assistant, PersonClients(home_assistant) as people:
@@ -180,9 +201,15 @@ async def _run_demo(arguments: argparse.Namespace) -> int:
                 _print_progress(
                     f"ready: {model.model}{played} answers what Home Assistant does not understand by itself"
                 )
+                if model.model == SMALL_MODEL:
+                    print(*ABILITIES, sep="\n", flush=True)
+                window = WindowPrinter(account.agent_id, summarizes=arguments.summary)
+                if arguments.tour:
+                    return 0 if await take_tour(people, window, account.agent_id) else 1
                 if arguments.steps:
-                    window = WindowPrinter(account.agent_id, summarizes=arguments.summary)
-                    talk = StepRunner(people, window, latency=arguments.silent)
+                    name = PIPELINE_NAME_BY_LANGUAGE[arguments.language or "en"]
+                    pipeline = await ensure_pipeline(people.owner, account.agent_id, name, arguments.language or "en")
+                    talk = StepRunner(people, window, latency=arguments.silent, pipeline=pipeline)
                     return 0 if await talk.run_steps(arguments.steps) else 1
                 _print_welcome(home_assistant.url, account, model)
                 code = await home_assistant.wait_for_exit()
@@ -196,12 +223,16 @@ def _print_welcome(url: str, account: Account, model: ModelAccess) -> None:
     print('Talk      press "a": the page shows what the model gets, and why it answered')
     print(f"Watch     all sensors: {url}/config/devices/device/{account.device_id}")
     print(f"          a dashboard: {url}/{dashboard.DASHBOARD_PATH}")
-    print("          the microphone of Assist hears what is typed there, and the answer is spoken in tones")
+    print("          its microphone and its satellite hear what is typed there, and the answer is spoken in tones")
     if model.is_scripted:
-        print("\nWhat to say, beside what Home Assistant understands by itself:")
-        width = max(len(phrase) for phrase, _ in EXAMPLE_PHRASES)
-        for phrase, shows in EXAMPLE_PHRASES:
-            print(f"  {phrase:<{width}}  {shows}")
+        print("\nWhat to say, for example:")
+        width = max(map(len, _SENTENCES))
+        for sentence, shows in _SENTENCES.items():
+            print(f"  {sentence:<{width}}  {shows}")
+        print(
+            f'\nOr whatever a family says, in German to the assistant "{PIPELINE_NAME_BY_LANGUAGE["de"]}".\n'
+            '"What can you do?" lists what the model was scripted for. scripts/demo --tour shows ten things.'
+        )
     print("\nCtrl-C ends it. The home is kept; --fresh starts over.", flush=True)
 
 
@@ -239,7 +270,7 @@ async def _run_until_signal(arguments: argparse.Namespace) -> int:
     try:
         return await task
     except asyncio.CancelledError:
-        return _INTERRUPTED_EXIT_CODE if arguments.steps else 0
+        return _INTERRUPTED_EXIT_CODE if arguments.steps or arguments.tour else 0
 
 
 def main() -> int:

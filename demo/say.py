@@ -47,12 +47,15 @@ SENSOR_KEYS = (
 class StepRunner:
     """Takes the steps: each person has their own conversation, and the outcome of each input is printed."""
 
-    def __init__(self, people: PersonClients, watch: WindowPrinter, *, latency: float | None = None) -> None:
-        """Store the speakers, and the WindowPrinter.
+    def __init__(
+        self, people: PersonClients, watch: WindowPrinter, *, latency: float | None = None, pipeline: str | None = None
+    ) -> None:
+        """Store the speakers, the WindowPrinter, and the pipeline, or None for the preferred one.
 
         If the model is silent for `latency` seconds before each answer, the inputs are spoken to the satellite.
         """
         self._latency = latency
+        self._pipeline = pipeline
         self._people = people
         self._window_printer = watch
         self._person = OWNER_USERNAME
@@ -61,20 +64,26 @@ class StepRunner:
     async def run_steps(self, steps: Iterable[Step]) -> bool:
         """Take all steps and return whether every turn succeeded."""
         known = await find_sensor_ids(self._people.owner)
-        failed = 0
         answered = _count_answered_turns(await self._people.owner.fetch_states(), known)
-        for step in steps:
-            if isinstance(step, Input):
-                turn = await self._take_input(step, known)
-                failed += bool(turn.error)
-                answered += not turn.error
-            else:
-                await self._run_action(step)
+        taken = await self.take_steps(steps)
+        failed = sum(bool(turn.error) for turn in taken)
+        answered += len(taken) - failed
         states = await turns.wait_for_states(
             self._people.owner, lambda states: _count_answered_turns(states, known) >= answered, _TOTALS_TIMEOUT
         )
         _print_sensor_table(states, known)
         return not failed
+
+    async def take_steps(self, steps: Iterable[Step]) -> list[Turn]:
+        """Take the steps and return the turns."""
+        known = await find_sensor_ids(self._people.owner)
+        taken = []
+        for step in steps:
+            if isinstance(step, Input):
+                taken.append(await self._take_input(step, known))
+            else:
+                await self._run_action(step)
+        return taken
 
     async def _run_action(self, step: SpeakerChange | DemoAction) -> None:
         match step:
@@ -94,7 +103,12 @@ class StepRunner:
             return await _speak_to_satellite(self._people.owner, step.text, self._latency)
         name = "You" if person == OWNER_USERNAME else person
         turn, route = await _take_and_print_turn(
-            client, name, step.text, self._conversation_id_by_person.get(person), known
+            client,
+            name,
+            step.text,
+            known,
+            conversation_id=self._conversation_id_by_person.get(person),
+            pipeline=self._pipeline,
         )
         self._conversation_id_by_person[person] = conversation_id = turn.conversation_id
         if conversation_id and route in _WINDOW_ROUTES:
@@ -132,13 +146,13 @@ def _count_answered_turns(states: dict[str, Json], known: dict[str, str]) -> int
 
 
 async def _take_and_print_turn(
-    client: Client, name: str, text: str, conversation_id: str | None, known: dict[str, str]
+    client: Client, name: str, text: str, known: dict[str, str], **fields: Any
 ) -> tuple[Turn, str]:
     print(f"\n{name:<8} {text[:_MAX_INPUT_CHARS]}{' ...' if len(text) > _MAX_INPUT_CHARS else ''}")
     before = await client.fetch_states()
     began = datetime.now(UTC)
     lines = _AnswerPrinter()
-    turn = await turns.take_turn(client, text, conversation_id=conversation_id, watch=lines.on_event)
+    turn = await turns.take_turn(client, text, watch=lines.on_event, **fields)
     lines.finish(turn)
     after = await turns.wait_for_sensor_update(client, known.get("turn_duration", ""), began)
     last_route = after.get(known.get("last_route", ""), {"state": "unknown", "attributes": {}})

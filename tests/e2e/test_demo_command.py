@@ -124,6 +124,26 @@ async def test_a_name_that_left_the_window_is_remembered_for_the_person_who_told
     assert code == 0
 
 
+async def test_the_tour_does_ten_things_in_the_home_and_each_is_as_it_should_be(demo):
+    code, printed = await demo.run("--tour")
+    assert [int(number) for number in re.findall(r"^=== (\d+) of 10: ", printed, re.MULTILINE)] == [*range(1, 11)]
+    assert "10 of 10 things were as they should be." in printed
+    changes = re.findall(r"^Home     (.+: \w+) -> (\w+)", printed, re.MULTILINE)
+    assert ("Kitchen light: off", "on") in changes
+    assert ("Side door: locked", "unlocked") in changes
+    assert ("Coffee machine: off", "on") in changes
+    assert not any(changed.startswith("Garage door") for changed, _ in changes)
+    assert len(re.findall(r"^Look     http", printed, re.MULTILINE)) == 10
+    assert code == 0
+
+
+async def test_german_is_spoken_to_an_assistant_of_its_own(demo):
+    code, printed = await demo.run("--language", "de", "--say", "Mach das Küchenlicht an", "--say", "Ist alles zu?")
+    assert re.findall(r"^Route +(\w+)", printed, re.MULTILINE) == ["local", "model"]
+    assert "Kitchen light: off -> on" in printed
+    assert code == 0
+
+
 async def test_a_port_in_use_is_one_sentence(demo):
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
