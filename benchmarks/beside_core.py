@@ -89,7 +89,13 @@ async def run_demo_home(folder: str) -> AsyncIterator[tuple[HomeAssistant, Clien
 
 
 async def take_turn(
-    hass: HomeAssistant, entity_id: str, text: str, conversation_id: str | None, device_id: str | None = None
+    hass: HomeAssistant,
+    entity_id: str,
+    text: str,
+    conversation_id: str | None,
+    device_id: str | None = None,
+    *,
+    user_id: str | None = None,
 ) -> FinishedTurn:
     """Send a text to an agent and return the finished turn; without a `conversation_id`, start a new conversation.
 
@@ -108,7 +114,7 @@ async def take_turn(
         conversation.async_get_chat_log(hass, session, chat_log_delta_listener=on_delta),
     ):
         result = await conversation.async_converse(
-            hass, text, session.conversation_id, Context(), "en", entity_id, device_id
+            hass, text, session.conversation_id, Context(user_id=user_id), "en", entity_id, device_id
         )
     if result.response.error_code or not arrived:
         raise SystemExit(f"{entity_id} has no answer: {result.response.error_code}")

@@ -92,7 +92,8 @@ class DayBill:
         one = f"{self.right_in_one_request / self.question_count:.0%}"
         right = f"{self.right_answers}/{self.question_count}"
         return (
-            f"  {name:<22}{right:>9}{one:>9}{self.request_count:>10}{self.token_count:>12,}{self.cached_share:>9.1%}"
+            f"  {name:<22}{right:>9}{one:>9}{self.request_count:>10}{self.token_count:>12,}"
+            f"{self.cached_tokens:>12,}{self.cached_share:>8.1%}"
             f"{self.price_tokens:>11,.0f}{self.output_tokens:>9,}"
             f"{median(self.first_token_seconds):>13.2f}{sum(self.first_token_seconds):>9.0f}{median(self.state_tokens):>8.0f}"
             f"{self.stale_requests:>7}"
@@ -175,7 +176,7 @@ async def _add_own_agent(client: Client, url: str) -> Account:
 async def _take_all_days(client: Client, bench: DayRunner, core: Contender, ours: Account) -> Mapping[str, DayBill]:
     bills = {"core's agent": await bench.take_day(core)}
     for name, has_states in (("ours, states off", False), ("ours, states on", True)):
-        await change_agent(client, ours, {"routing": "model_only", "states": has_states, "memory": "off"})
+        await change_agent(client, ours, {"routing": "model_only", "states": has_states})
         await bench.wait_for_reload()
         bills[name] = await bench.take_day(Contender(ours.agent_id, ours.subentry_id))
     for name, is_bright in (("ours, second day", False), ("ours, bright day", True)):
@@ -223,7 +224,7 @@ def _iter_goals(size: int, bills: Mapping[str, DayBill]) -> Iterator[tuple[str, 
 
 def _print_results(size: int, talk: str, sentences: int, bills: Mapping[str, DayBill]) -> None:
     print(f"{size:,} entities, {sentences} sentences, conversations: {talk}")
-    columns = f"{'right':>9}{'in one':>9}{'requests':>10}{'tokens':>12}{'cached':>9}{'price':>11}"
+    columns = f"{'right':>9}{'in one':>9}{'requests':>10}{'tokens':>12}{'cached':>12}{'share':>8}{'price':>11}"
     print(f"  {'':<22}{columns}{'output':>9}{'first token':>13}{'in all':>9}{'states':>8}{'stale':>7}")
     for name, bill in bills.items():
         print(bill.format_row(name))

@@ -32,7 +32,13 @@ from benchmarks.household import SEARCH_WORDS, START_TIMESTAMP
 from benchmarks.workload import estimate_tokens
 
 if TYPE_CHECKING:
-    from custom_components.windowed_conversation.memory.core import Memory, PastTurn, RecallQuery
+    from custom_components.windowed_conversation.memory.core import (
+        FactStatement,
+        Memory,
+        PastTurn,
+        RecallQuery,
+        add_suggestion,
+    )
     from custom_components.windowed_conversation.memory.turn import recall, recall_query
     from custom_components.windowed_conversation.turn import routing
 else:
@@ -40,13 +46,16 @@ else:
         import_module(f"windowed_conversation.{name}")
         for name in ("memory.core", "memory.turn.recall", "memory.turn.recall_query", "turn.routing")
     )
-    Memory, PastTurn, RecallQuery = memory.Memory, memory.PastTurn, memory.RecallQuery
+    FactStatement, Memory = memory.FactStatement, memory.Memory
+    PastTurn, RecallQuery = memory.PastTurn, memory.RecallQuery
+    add_suggestion = memory.add_suggestion
 
 HOUSEHOLD_NAMES = ("memory_household", "memory_second_household")
 _LANGUAGES = ("en", "de", "it", "zh")
 NAME_BY_PERSON = {"anna": "Anna", "ben": "Ben", None: None}
 _DAY_SECONDS = 86_400.0
 _SAMPLE_SIZE = 100
+_VARIANTS = ("all", "half", "mentioned", "more")
 _NO_SEARCH_WORDS: Mapping[str, str] = MappingProxyType({})
 # The names of areas of the homes, and Home Assistant's names of the kinds of their entities.
 _HOME_WORDS = (
@@ -80,6 +89,8 @@ class RecallingHome:
     def __init__(self, path: Path) -> None:
         self.memory_store = Memory(path, _LANGUAGES)
         self.fact_ids: dict[str, int] = {}
+        # The people whose suggestions facts are.
+        self.mentioned_by: dict[str, str | None] = {}
         command_words = recall_query.iter_command_words(get_intents("en") or {})
         self._command_words = frozenset([*command_words, *_HOME_WORDS.split()]) | recall_query.get_small_talk_words(
             "en"
@@ -99,15 +110,41 @@ class RecallingHome:
             search_words=search_words,
         )
 
+    def suggest(self, told: dict[str, Any], at: float, search_words: str, turn: int) -> None:
+        """Store a suggestion of the person who said a sentence, in the words of the sentence."""
+        self.mentioned_by[told["id"]] = told["who"]
+        fact = FactStatement(
+            told.get("quote") or told["text"],
+            told["who"],
+            private=True,
+            source="learned",
+            quote=told["text"],
+            at=at,
+            confirmed=at,
+            search_words=search_words,
+            turn=turn,
+        )
+        add_suggestion(self.memory_store, fact, f"c{turn // 3}")
+
     def tell_everything(self, household: dict[str, Any], variant: str, search_words: Mapping[str, str]) -> None:
         """Store the turns and facts of a household, and forget those that are marked as deleted."""
         for number, (at, said, answer, told) in enumerate(_iter_turns(household)):
             owner = _get_owner(told) if told else None
-            is_fact = told is not None and not (variant == "half" and number % 2)
-            turn = PastTurn(f"c{number // 3}", at, said, answer, person=owner, tools=("remember",) if is_fact else ())
-            self.memory_store.add_turn(turn)
+            is_fact = told is not None and not (variant in {"half", "mentioned"} and number % 2)
+            is_suggestion = bool(told and told["who"]) and not is_fact and variant == "mentioned"
+            turn = PastTurn(
+                f"c{number // 3}",
+                at,
+                said,
+                answer,
+                person=told["who"] if told and is_suggestion else owner,
+                tools=("remember",) if is_fact else (),
+            )
+            row = self.memory_store.add_turn(turn)
             if told and is_fact:
                 self.remember(told, at, search_words.get(told["id"]))
+            elif told and is_suggestion:
+                self.suggest(told, at, search_words.get(told["id"], ""), row)
         for owner, fact, at in _iter_more_facts() if variant == "more" else ():
             self.memory_store.add_fact(fact, person=owner, private=owner is not None, at=at)
         self.memory_store.forget(
@@ -169,6 +206,8 @@ def _measure(
     facts = {told["id"]: told["fact"] for told in household["told"]}
     sentences = {told["id"]: told["text"] for told in household["told"]}
     for question in household["questions"]:
+        if any(home.mentioned_by.get(name, question["who"]) != question["who"] for name in question["want"]):
+            continue
         lines, profile = home.recall(question["q"], question["who"])
         shown = f"{profile}\n{'\n'.join(lines.lines)}"
         old = contains_any(lines.lines, [sentences[name] for name in question["forbid"]])
@@ -206,7 +245,7 @@ def main() -> None:
         f"{'household':44}{'evidence':>10}{'tokens':>8}{'corrected':>11}{'unanswered':>12}{'commands':>10}{'tokens':>8}"
     )
     with TemporaryDirectory() as folder:
-        for name, variant, writer in product(HOUSEHOLD_NAMES, ("all", "half", "more"), (None, "capable", "sloppy")):
+        for name, variant, writer in product(HOUSEHOLD_NAMES, _VARIANTS, (None, "capable", "sloppy")):
             household = json.loads(Path(__file__).with_name(f"{name}.json").read_text(encoding="utf-8"))
             search_words = SEARCH_WORDS[name][writer] if writer else _NO_SEARCH_WORDS
             path = Path(folder) / f"{name} {variant} {writer}.db"

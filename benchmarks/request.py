@@ -19,9 +19,11 @@ it in all input of the day, as the scripted server bills it.
 
 import argparse
 import asyncio
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import product
 import json
 import os
 import tempfile
@@ -29,13 +31,16 @@ from typing import Any
 
 from homeassistant.components import conversation
 from homeassistant.core import Context, HomeAssistant
+from homeassistant.helpers import llm
 
 from benchmarks.beside_core import Contender, add_core_agent, run_demo_home, take_turn
 from benchmarks.home_day import SimulatedDay
 from benchmarks.house import DayHouse
+from custom_components.windowed_conversation.bridge import tool_search
 from demo.client import Client
 from demo.model_server import ModelServer, serve_in_thread
 from demo.setup_agent import Account, ModelAccess, add_account, change_agent
+from demo.tool_server import MANY_PLACES, SUBJECTS, add_tool_server, serve_tools
 from tests.exact_tokens import exact_count
 
 HOME_SIZES = (20, 60, 200, 600)
@@ -48,6 +53,8 @@ _TOLD_FACTS = ("remember that the bins go out on Thursdays", "remember that the 
 _MAX_FIRST_SHARES = {20: 0.95, 200: 0.70}
 _MAX_DAY_SHARES = {20: 0.60, 200: 0.45}
 _SMALL_CONTEXT_TOKENS, _SMALL_HOME_SIZE, _SMALL_SENTENCES, _MIN_KEPT_EXCHANGES = 4_096, 60, 20, 8
+# Of the sentences with --tools, one in this many needs a tool of the server.
+_TOOL_INTERVAL = 5
 # Seconds to wait for an account to be reloaded after its agent was changed.
 _RELOAD_SECONDS = 3.0
 
@@ -73,6 +80,9 @@ class RequestCosts:
     first: CountedRequest
     request_count: int
     day_tokens: int
+    # The share of the cache in the input that the server has billed, and the rest of this input.
+    cached_share: float = 0.0
+    uncached_tokens: int = 0
 
 
 def count_request(body: dict[str, Any]) -> CountedRequest:
@@ -105,10 +115,11 @@ def _count(text: str) -> int:
 class RequestCounter:
     """The sentences of a day in one home, sent to any agent, and the tokens of its requests."""
 
-    def __init__(self, hass: HomeAssistant, house: DayHouse, server: ModelServer) -> None:
+    def __init__(self, hass: HomeAssistant, house: DayHouse, server: ModelServer, user_id: str | None = None) -> None:
         self._hass = hass
         self._house = house
         self._server = server
+        self._user_id = user_id
 
     async def measure_day(self, contender: Contender, day: SimulatedDay) -> RequestCosts:
         """Send the sentences of the day to an agent, from the initial state of the home."""
@@ -116,6 +127,7 @@ class RequestCounter:
         self._server.home_history = self._house.history
         conversations: dict[int, str | None] = {}
         requests: list[CountedRequest] = []
+        billed: Counter[str] = Counter()
         for sentence in day.sentences:
             for change in sentence.changes:
                 self._house.set_state(change.entity_id, change.state)
@@ -123,10 +135,16 @@ class RequestCounter:
             device = self._house.get_satellite_id(sentence.area)
             conversation_id = conversations.get(sentence.conversation_number)
             self._server.log.clear()
-            taken = await take_turn(self._hass, contender.entity_id, sentence.text, conversation_id, device)
+            taken = await take_turn(
+                self._hass, contender.entity_id, sentence.text, conversation_id, device, user_id=self._user_id
+            )
             conversations[sentence.conversation_number] = taken.result.conversation_id
-            requests += [count_request(record.body) for record in self._server.requests if record.for_answer]
-        return RequestCosts(requests[0], len(requests), sum(each.total for each in requests))
+            answered = [record for record in self._server.requests if record.for_answer]
+            requests += [count_request(record.body) for record in answered]
+            billed.update({name: sum(each.usage.get(name, 0) for each in answered) for name in ("prompt", "cached")})
+        total = sum(each.total for each in requests)
+        share = billed["cached"] / billed["prompt"]
+        return RequestCosts(requests[0], len(requests), total, share, billed["prompt"] - billed["cached"])
 
     async def count_kept_exchanges(self, contender: Contender, sentences: Sequence[str]) -> int:
         """Return the number of earlier sentences of one conversation that the request of the last one contains."""
@@ -182,6 +200,55 @@ async def _measure_size(
         return core_costs, our_costs, await counter.count_kept_exchanges(small, asked)
 
 
+def measure_tools(count: int, sentences: int) -> tuple[RequestCosts, RequestCosts]:
+    """Return the costs of our agent with all schemas in each request, and with tools that are found when needed."""
+    with (
+        serve_in_thread(models=(_MODEL_NAME,)) as server,
+        serve_tools("Archive", MANY_PLACES[: count // len(SUBJECTS)]) as url,
+        tempfile.TemporaryDirectory() as folder,
+    ):
+        day = SimulatedDay(HOME_SIZES[0], sentences=sentences)
+        rows = list(product(SUBJECTS, MANY_PLACES[: count // len(SUBJECTS)]))[::7]
+        asked = [f"use a tool to list the {subject} of the {place}, amount: 3" for subject, place in rows]
+        day.sentences = tuple(
+            replace(each, text=asked[at % len(asked)]) if at % _TOOL_INTERVAL == 0 else each
+            for at, each in enumerate(day.sentences)
+        )
+        return asyncio.run(_measure_tools(day, server, url, folder))
+
+
+async def _measure_tools(
+    day: SimulatedDay, server: ModelServer, url: str, folder: str
+) -> tuple[RequestCosts, RequestCosts]:
+    async with run_demo_home(folder) as (hass, client):
+        account = await _add_own_agent(hass, client, server.url)
+        house = DayHouse(hass, day)
+        await house.set_up(day, account.entry_id)
+        entry_id = await add_tool_server(client, url)
+        (owner,) = [user for user in await hass.auth.async_get_users() if user.is_owner]
+        admin = [api.id for api in llm.async_get_apis(hass) if getattr(api, "requires_admin", False)]
+        apis = ["assist", *admin, f"mcp-{entry_id}"]
+        agent = await _configure(client, account, {**_EVERYTHING, "llm_hass_api": apis})
+        counter = RequestCounter(hass, house, server, owner.id)
+        limit, tool_search._MAX_SCHEMA_TOKENS = tool_search._MAX_SCHEMA_TOKENS, 10**9  # noqa: SLF001 - to compare
+        share, tool_search._MAX_CONTEXT_SHARE = tool_search._MAX_CONTEXT_SHARE, 10**9  # noqa: SLF001
+        whole = await counter.measure_day(agent, day)
+        tool_search._MAX_SCHEMA_TOKENS, tool_search._MAX_CONTEXT_SHARE = limit, share  # noqa: SLF001
+        return whole, await counter.measure_day(agent, day)
+
+
+def _print_tools(count: int, whole: RequestCosts, found: RequestCosts) -> None:
+    print(f"{count:,} tools of an MCP server, beside Home Assistant's own")
+    print(f"  {'':<14}{'tools':>9}{'first':>9}{'requests':>10}{'day':>12}{'cached':>9}{'uncached':>10}")
+    for name, costs in (("all sent", whole), ("found", found)):
+        print(
+            f"  {name:<14}{costs.first.tools:>9,}{costs.first.total:>9,}{costs.request_count:>10,}"
+            f"{costs.day_tokens:>12,}{costs.cached_share:>9.1%}{costs.uncached_tokens:>10,}"
+        )
+    print(f"  {'found / all':<14}{found.first.total / whole.first.total:>18.2f}{'':>10}", end="")
+    print(f"{found.day_tokens / whole.day_tokens:>12.2f}\n", flush=True)
+
+
 def _iter_goals(size: int, shares: tuple[float, float], kept: int | None) -> Iterator[tuple[str, str, bool]]:
     for name, most, share in zip(
         ("first request", "all requests"), (_MAX_FIRST_SHARES, _MAX_DAY_SHARES), shares, strict=True
@@ -217,7 +284,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="The tokens of a request beside core's own agent.")
     parser.add_argument("--size", type=int, choices=HOME_SIZES, action="append", help="entities of the home")
     parser.add_argument("--quick", action="store_true", help="ten sentences in the smallest home")
+    parser.add_argument("--tools", type=int, choices=(88, 400), action="append", help="tools of an MCP server instead")
     arguments = parser.parse_args()
+    for count in arguments.tools or ():
+        with ProcessPoolExecutor(1) as process:
+            _print_tools(count, *process.submit(measure_tools, count, 10 if arguments.quick else 100).result())
+    if arguments.tools:
+        return
     sizes = arguments.size or (HOME_SIZES[:1] if arguments.quick else HOME_SIZES)
     for size in sizes:
         # Home Assistant can be set up only once in a process.

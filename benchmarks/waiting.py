@@ -126,7 +126,7 @@ class Asked:
         return faults
 
 
-def _add_satellites(hass: HomeAssistant, player: str, pipeline_name: str, count: int) -> list[Any]:
+async def add_satellites(hass: HomeAssistant, player: str, pipeline_name: str, count: int) -> list[Any]:
     """Add satellites that play speech in this way, and return their entities."""
     known = hass.data[DATA_COMPONENT].get_entity(SATELLITE_ENTITY_ID)
     assert known is not None
@@ -147,6 +147,7 @@ def _add_satellites(hass: HomeAssistant, player: str, pipeline_name: str, count:
         satellite._attr_pipeline_entity_id = select_id  # noqa: SLF001
         satellite._attr_device_info = DeviceInfo(identifiers={("bench", name)}, name=name)  # noqa: SLF001
         added.append(satellite)
+    await known.platform.async_add_entities(added)
     return added
 
 
@@ -192,11 +193,7 @@ async def _set_up_player(
         fields = next(each for each in found["pipelines"] if each["id"] == pipeline)
         changed = {name: value for name, value in fields.items() if name != "id"} | {"tts_engine": tts}
         await client.send_command("assist_pipeline/pipeline/update", pipeline_id=pipeline, **changed)
-    satellites = _add_satellites(hass, player, player, count)
-    known = hass.data[DATA_COMPONENT].get_entity(SATELLITE_ENTITY_ID)
-    assert known is not None
-    await known.platform.async_add_entities(satellites)
-    return satellites
+    return await add_satellites(hass, player, player, count)
 
 
 async def _generate_audio() -> Any:
@@ -210,11 +207,11 @@ async def _ask(hass: HomeAssistant, client: Client, asked: Asked) -> asyncio.Tas
         _generate_audio(), end_stage=PipelineStage.TTS
     )
     task = asyncio.create_task(run)
-    await _wait_until(lambda: task.done() or hass.states.is_state(asked.satellite.entity_id, "processing"), 60)
+    await wait_until(lambda: task.done() or hass.states.is_state(asked.satellite.entity_id, "processing"), 60)
     return task
 
 
-async def _wait_until(is_so: Callable[[], bool], seconds: float) -> None:
+async def wait_until(is_so: Callable[[], bool], seconds: float) -> None:
     """Wait until the condition is true, for at most these seconds."""
     for _ in range(int(seconds / _POLL_SECONDS)):
         if is_so():
@@ -234,7 +231,7 @@ async def _measure_round(hass: HomeAssistant, client: Client, players: dict[str,
             asked.append(entry)
             tasks.append(await _ask(hass, client, entry))
     await asyncio.gather(*tasks)
-    await _wait_until(lambda: all(map(_is_answered, asked)), 3 * seconds + 60)
+    await wait_until(lambda: all(map(_is_answered, asked)), 3 * seconds + 60)
     await asyncio.sleep(3)
     faults = [
         f"{each.truth} is in the windows {count} times"
@@ -309,7 +306,7 @@ async def _print_table(folder: Path, silences: list[float]) -> None:
         tasks = [await _ask(hass, client, each) for each in asked.values()]
         await asyncio.gather(*tasks)
         spoken = [each for (player, _), each in asked.items() if player != "at its end"]
-        await _wait_until(lambda: all(map(_is_answered, spoken)), max(silences) + _END_SECONDS)
+        await wait_until(lambda: all(map(_is_answered, spoken)), max(silences) + _END_SECONDS)
         await asyncio.sleep(3)
         for (player, seconds), each in asked.items():
             heard = "; ".join(f"{after:.1f} {text}" for after, text in each.heard)
