@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterable, Iterator
+from itertools import product
 import json
 from pathlib import Path
 import re
@@ -30,7 +31,12 @@ from custom_components.windowed_conversation.bridge.fillers import FILLER_KEYS, 
 from custom_components.windowed_conversation.bridge.openings import OpeningKind
 from custom_components.windowed_conversation.const import (
     ATTR_DEVICE,
+    ATTR_ENGINE,
+    ATTR_ENTITY,
+    ATTR_PERMISSION,
     ATTR_PERSON,
+    ATTR_SECONDS,
+    ATTR_TRUSTED,
     CONF_ASK_BEFORE_OPENING,
     CONF_CONTEXT_PLACEMENT,
     CONF_DEVICE_OWNERS,
@@ -55,6 +61,7 @@ from custom_components.windowed_conversation.const import (
 from custom_components.windowed_conversation.flows.account import _LIST_ERROR_KEYS, _MODEL_ERROR_KEYS
 from custom_components.windowed_conversation.memory.core import KINDS
 from custom_components.windowed_conversation.memory.turn.remember_requests import ReplyKey
+from custom_components.windowed_conversation.memory.turn.speaker import Permission
 from custom_components.windowed_conversation.providers.models import SELECTABLE_EFFORTS
 from custom_components.windowed_conversation.sensor import COST_SENSORS, MEMORY_SENSORS, SENSORS
 from custom_components.windowed_conversation.turn.context import ContextPlacement
@@ -71,8 +78,6 @@ PINS = dict(re.findall(r"^([\w-]+)==(\S+)$", (REPOSITORY / "requirements" / "tes
 
 # The keys that HACS accepts (hacs/validate/hacsjson.py).
 HACS_KEYS = {"name", "country", "hide_default_branch", "homeassistant", "persistent_directory", "render_readme"}
-# Import names of requirements that are not imported by their own name.
-IMPORTED_AS = {"google-genai": "google"}
 # Packages that are installed with Home Assistant, its conversation integration, or an SDK.
 OF_OTHERS = {
     "PIL", "aiohttp", "hassil", "home_assistant_intents", "homeassistant", "httpx2", "probatio", "unicode_rbnf", "yarl",
@@ -81,8 +86,7 @@ OF_OTHERS = {
 
 def module_of(requirement: str) -> str:
     """Return the import name of a requirement."""
-    name = requirement.partition(">=")[0]
-    return IMPORTED_AS.get(name, name.replace("-", "_"))
+    return requirement.partition(">=")[0].replace("-", "_")
 
 
 def imported() -> Iterator[str]:
@@ -280,12 +284,22 @@ def test_every_sentence_of_the_activity_and_of_memory_has_its_text() -> None:
     gate |= {f"gate_{kind}" for kind in get_args(OpeningKind.__value__)}
     spoken = words("reminders/bridge/answers", "reminders/bridge/schedule", "logbook")
     reminders = {each for each in spoken if re.fullmatch("reminder_[a-z_]+", each)}
-    counts = {f"forgotten_exchanges_{each}" for each in ("one", "few", "other")}
+    forms = product(("forgotten_exchanges", "memory_facts", "memory_turns"), ("one", "few", "other"))
+    counts = {"_".join(each) for each in forms}
+    speakers = {"known_by_device", "known_by_voice"}
+    speakers |= {f"refusal_{each}" for each in Permission if each is not Permission.EVERYTHING}
 
+    turns = {
+        f"turn_{kind}" for kind in ("cost_today", "cost_month", "cost_unknown", "dollars", "cents", "slow", "unknown")
+    }
+    turns |= {f"turn_{each}" for each in ("why_local", "why_model", "away", "away_none")}
     late = {"hand_over", "hand_over_notice", "late_answer", "late_error", "answer_mention"}
     heard = {*FILLER_KEYS, *HEARD_KEY_BY_KEY.values(), LOCAL_WORKS_KEY, "memory_say_yes_or_no"}
 
-    assert TEXTS["common"].keys() == activities | gate | reminders | counts | set(ReplyKey) | late | heard
+    assert (
+        TEXTS["common"].keys()
+        == activities | gate | reminders | counts | set(ReplyKey) | late | heard | speakers | turns
+    )
 
 
 def test_phrase_has_placeholders_that_memory_fills_in(subtests: pytest.Subtests) -> None:
@@ -299,11 +313,15 @@ def test_phrase_has_placeholders_that_memory_fills_in(subtests: pytest.Subtests)
 def test_exception_has_the_placeholders_of_its_text(subtests: pytest.Subtests) -> None:
     for failure in FAILURES:
         with subtests.test(key=failure.key, placeholders=str(failure.placeholders)):
-            assert placeholders(TEXTS["exceptions"][failure.key]["message"]) == set(failure.placeholders or ())
+            assert placeholders(TEXTS["exceptions"][failure.key]["message"]) == set(failure.placeholders)
 
 
 def test_every_issue_has_its_text_and_every_text_its_issue() -> None:
-    attributes = (node for node in syntax("agents/issues", "agents/gate") if isinstance(node, ast.Attribute))
+    attributes = (
+        node
+        for node in syntax("agents/issues", "agents/gate", "agents/server", "agents/after_turn")
+        if isinstance(node, ast.Attribute)
+    )
     created = {getattr(Issue, node.attr) for node in attributes if ast.unparse(node.value) == "Issue"}
 
     assert TEXTS["issues"].keys() == created == set(Issue)
@@ -334,15 +352,17 @@ def test_every_choice_has_its_text() -> None:
         CONF_SCOPE: Scope,
         CONF_TOOL_RESULTS: get_args(ToolResultMode.__value__),
         ATTR_CONTENT: CONVERSATION_CONTENTS,
+        ATTR_PERMISSION: Permission,
         "memory_kinds": KINDS,
         "request_weight": ("tokens",),
         "turn_outcome": TURN_OUTCOMES,
         "turn_route": TURN_ROUTES,
     }
     told = dict(TEXTS["selector"])
+    known_by = {ATTR_PERSON, ATTR_ENTITY, ATTR_SECONDS, ATTR_ENGINE, ATTR_TRUSTED}
 
     assert TEXTS["entity"]["sensor"]["last_route"]["state"].keys() == set(LAST_ROUTE_STATES)
-    assert told.pop(CONF_DEVICE_OWNERS)["fields"].keys() == {ATTR_DEVICE, ATTR_PERSON}
+    assert told.pop(CONF_DEVICE_OWNERS)["fields"].keys() == known_by | {ATTR_DEVICE, ATTR_PERMISSION}
     assert {key: texts["options"].keys() for key, texts in told.items()} == {
         key: set(values) for key, values in choices.items()
     }

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+import re
 from typing import Any
 
 import pytest
@@ -17,16 +18,23 @@ PATH_BY_LANGUAGE = {path.stem: path for path in sorted((PACKAGE / "translations"
 
 # Home Assistant takes an answer that ends like this for a question, and listens for the reply.
 QUESTION_MARKS = ("?", ";", "？")
+# Patterns that a sentence in lower case is searched for.
+LOWER_CASE_KEYS = ("trigger", "further_trigger", "but", "confided", "shared")
 # Texts to recognize sentences, which only some languages need for their grammar.
 OPTIONAL_SPEECH_KEYS = {
+    "bare",
     "clause",
     "forget",
     "forget_clause",
+    "forget_owned",
     "main_clauses",
     "me",
+    "owned",
     "remember",
+    "remember_bare",
     "remember_clause",
     "states",
+    "thing",
     "variants",
 }
 
@@ -62,6 +70,16 @@ def test_home_assistant_hears_that_memory_asks(path: Path) -> None:
 
     assert len(asked) == 6
     assert [key for key, text in asked.items() if not text.endswith(QUESTION_MARKS)] == []
+
+
+@pytest.mark.parametrize("section", ["memory", "reminders"])
+def test_patterns_that_are_searched_in_lower_case_have_no_capitals(section: str) -> None:
+    texts = [read(path).get(section, {}) for path in sorted((PACKAGE / "languages").glob("*.json"))]
+    patterns = [each[key] for each in texts for key in LOWER_CASE_KEYS if key in each]
+    letters = [re.sub(r"\\[A-Z]", "", each) for each in patterns]
+
+    assert letters
+    assert [each for each in letters if each != each.lower()] == []
 
 
 @pytest.mark.parametrize("section", ["memory", "past", "updates"])

@@ -1,9 +1,12 @@
 """Tests for the language of a spoken text, and for its plural form if it contains a count or a wait."""
 
+import json
 import math
+from pathlib import Path
 
 import pytest
 
+from custom_components import windowed_conversation
 from custom_components.windowed_conversation.bridge.errors import (
     SPOKEN_LANGUAGES,
     describe_error,
@@ -161,3 +164,11 @@ def test_wait_is_told_in_seconds_minutes_or_hours(seconds: float, key: str, plac
 @pytest.mark.parametrize("seconds", [None, 0, -1, math.nan, math.inf, 1e300])
 def test_wait_that_is_none_is_not_told(seconds: float | None) -> None:
     assert describe_error(RateLimited("", seconds)).key == "rate_limited"
+
+
+def test_texts_of_the_page_are_short_in_each_language(subtests: pytest.Subtests) -> None:
+    for file in sorted((Path(windowed_conversation.__file__).parent / "translations").glob("*.json")):
+        with subtests.test(file.stem):
+            groups = json.loads(file.read_text("utf-8"))["config_panel"]
+            texts = {f"{name}.{key}": text for name, group in groups.items() for key, text in group.items()}
+            assert [key for key, text in texts.items() if len(text) > 240] == []

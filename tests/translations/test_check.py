@@ -117,7 +117,7 @@ def test_term_is_found_in_the_plural() -> None:
 
 
 def test_label_is_quoted_in_italics_or_with_a_capital_in_a_sentence() -> None:
-    key = "config_panel.why.text_not_kept"
+    key = "exceptions.memory_everyone_by_time.message"
 
-    assert find_quoted_labels(ENGLISH[key]) == {"Full content", "Turn history"}
+    assert find_quoted_labels(ENGLISH[key]) == {"Everyone", "Everything"}
     assert find_quoted_labels("Select *Delete now* here.") == {"Delete now"}
