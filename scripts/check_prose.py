@@ -11,6 +11,7 @@ https://github.com/Maksim-Burtsev/harper-py.
 import ast
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
+import gc
 from io import StringIO
 import json
 from pathlib import Path
@@ -47,6 +48,7 @@ ACCEPTED_FINDINGS = {
     ("OrthographicConsistency", "md"): "the end of a file's name",
     ("OrthographicConsistency", "openai"): "part of an address",
     ("RepeatedWords", "hours* hours"): "a placeholder and the word after it",
+    ("SpellCheck", "C."): "a unit at the end of a sentence",
     ("SpellCheck", "o"): "the end of GPT-4o",
     ("SpellCheck", "ons"): "the end of add-ons",
     ("SpellCheck", "s"): "the ending after a name in code",
@@ -55,6 +57,7 @@ ACCEPTED_FINDINGS = {
 }
 # Names and terms that are missing from the checker's dictionary.
 KNOWN_WORDS = (
+    *("Murdock", "VoiceBM"),
     *("aarch64", "CJK", "FTS5", "HACS", "Hm", "http", "https", "jsonl", "kB", "LM", "MB", "md", "musl", "OS", "v1"),
     *(
         "carbonara",
@@ -90,6 +93,10 @@ MAX_HEADLESS_RATE = {
     "scripts": 3.0,
     "tests": 3.0,
 }
+
+type Definition = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+_DEFINITIONS = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+_STATEMENTS = (ast.stmt, ast.excepthandler, ast.match_case)
 
 # A placeholder represents a word or a number. The checker reads it as a number, which fits into more sentences.
 PLACEHOLDER_PATTERN = re.compile(r"{\w+}")
@@ -132,11 +139,18 @@ def iter_interface_texts(texts: Mapping[str, Any], path: str = "en.json") -> Ite
             yield f"{path}.{key}", PLACEHOLDER_PATTERN.sub("7", value)
 
 
+@cache
+def find_definitions(code: str) -> list[Definition]:
+    """Return a module with its classes and functions. Expressions, which are most of a module, contain none of them."""
+    nodes: list[ast.AST] = [ast.parse(code)]
+    for node in nodes:
+        nodes += [child for child in ast.iter_child_nodes(node) if isinstance(child, _STATEMENTS)]
+    return [node for node in nodes if isinstance(node, _DEFINITIONS)]
+
+
 def iter_headless_docstrings(path: str, code: str) -> Iterator[Finding]:
     """Yield the docstrings of a module that do not name a noun, such as "Return what is sent"."""
-    for node in ast.walk(ast.parse(code)):
-        if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            continue
+    for node in find_definitions(code):
         text = ast.get_docstring(node) or ""
         is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         headless = _HEADLESS_RETURN_PATTERN if is_function else _HEADLESS_SUBJECT_PATTERN
@@ -148,10 +162,9 @@ def iter_headless_docstrings(path: str, code: str) -> Iterator[Finding]:
 def list_prose(code: str) -> list[tuple[int, str]]:
     """Return the line number and the text of each docstring and comment in a module."""
     prose = []
-    for node in ast.walk(ast.parse(code)):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            text = ast.get_docstring(node)
-            prose += [(node.body[0].lineno, text)] if text else []
+    for node in find_definitions(code):
+        text = ast.get_docstring(node)
+        prose += [(node.body[0].lineno, text)] if text else []
     for token in tokenize.generate_tokens(StringIO(code).readline):
         if token.type == tokenize.COMMENT:
             prose.append((token.start[0], token.string))
@@ -182,6 +195,8 @@ def iter_excess_clauses(modules: Iterable[tuple[str, str]]) -> Iterator[Finding]
 
 def main() -> int:
     """Print the findings and the exceptions that are no longer needed, and return 1 if there are any."""
+    # all syntax trees are kept, and collections would visit them again and again
+    gc.disable()
     linter = create_linter()
     texts = [(str(page.relative_to(REPOSITORY)), page.read_text(encoding="utf-8")) for page in PAGES]
     # the same text may occur several times

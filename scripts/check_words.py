@@ -10,6 +10,7 @@ name.
 import ast
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from functools import cache, lru_cache
 from pathlib import Path
 import re
 import sys
@@ -79,27 +80,24 @@ def iter_replaced_names(source: str, path: str = "") -> Iterator[tuple[int, str]
 
     `path` is the path of the source in the repository. Names of tests are sentences and may contain any words.
     """
-    rows = [row for row in REPLACEMENTS if row.path_part in path]
-    for node in ast.walk(ast.parse(source)):
-        for name in _iter_defined_names(node):
-            if not name.startswith("test_"):
-                yield from (
-                    (getattr(node, "lineno", 0), f"{name} ({word})") for word in _find_preferred_words(name, rows)
-                )
+    for line, name in _list_defined_names(source):
+        if not name.startswith("test_"):
+            rows = (row for row in _find_rows(name) if row.path_part in path)
+            yield from ((line, f"{name} ({row.preferred_word})") for row in rows)
 
 
-def _find_preferred_words(name: str, rows: list[ReplacedWords]) -> list[str]:
-    """Return the words that the table suggests for a name."""
+@cache
+def _find_rows(name: str) -> list[ReplacedWords]:
+    """Return the rows of the table with a word in a name."""
     snake = f"_{re.sub(r'(?<=[a-z])(?=[A-Z])', '_', name).lower()}_"
-    return [row.preferred_word for row in rows if any(f"_{part}_" in snake for part in row.replaced_words)]
+    return [row for row in REPLACEMENTS if any(f"_{part}_" in snake for part in row.replaced_words)]
 
 
 def iter_vague_names(source: str) -> Iterator[tuple[int, str]]:
     """Yield the line and name of each definition in the integration whose name is one of `VAGUE_NAMES`."""
-    for node in ast.walk(ast.parse(source)):
-        for name in _iter_defined_names(node):
-            if name.strip("_").lower() in VAGUE_NAMES:
-                yield getattr(node, "lineno", 0), f"{name} (name the noun)"
+    for line, name in _list_defined_names(source):
+        if name.strip("_").lower() in VAGUE_NAMES:
+            yield line, f"{name} (name the noun)"
 
 
 def iter_ambiguous_names(modules: Iterable[tuple[str, str]]) -> Iterator[tuple[str, list[str]]]:
@@ -117,6 +115,13 @@ def iter_ambiguous_names(modules: Iterable[tuple[str, str]]) -> Iterator[tuple[s
     yield from (
         (name, sorted(found)) for name, found in paths.items() if len(found) > 1 and name not in SHARED_FUNCTION_NAMES
     )
+
+
+@lru_cache(maxsize=1)
+def _list_defined_names(source: str) -> list[tuple[int, str]]:
+    """Return the line and the name of each definition. A module is searched for several kinds of names in a row."""
+    nodes = ast.walk(ast.parse(source))
+    return [(getattr(node, "lineno", 0), name) for node in nodes for name in _iter_defined_names(node)]
 
 
 def _iter_defined_names(node: ast.AST) -> Iterator[str]:

@@ -66,10 +66,15 @@ def column(page: Path, heading: str) -> list[str]:
     return [row[0].strip("`") for row in table(page, heading)]
 
 
+def join_lines(code: str) -> list[str]:
+    """Return the lines of a shell's code, with those that a backslash continues as one."""
+    return re.sub(r"\\\n *", "", code).splitlines()
+
+
 def commands() -> Iterator[str]:
     """Yield each command of this repository that a page shows, in a code block or inline."""
     for page in DOC_PAGES:
-        shown = [line for code in blocks(page, "sh") for line in code.splitlines()] + _CODE.findall(prose(page))
+        shown = [line for code in blocks(page, "sh") for line in join_lines(code)] + _CODE.findall(prose(page))
         yield from (each for each in shown if each.startswith(("scripts/", ".venv/")))
 
 

@@ -107,7 +107,7 @@ def find_names(prose: str, replacement: str, path: str = f"{FOLDER}window.py") -
         pytest.param("List turns.", "List turns, see `read_turns(turn)`.", id="call of no function"),
         pytest.param("List turns.", "List turns with `amounts=3`.", id="keyword argument"),
         pytest.param("List turns.", "List turns, see `json.JSONError`.", id="class that a library lost"),
-        pytest.param("List turns.", "List turns, see `window/turns.py`.", id="file that does not exist"),
+        pytest.param("List turns.", "List turns, see `window/exchanges.py`.", id="file that does not exist"),
     ],
 )
 def test_name_that_names_nothing_is_refused(prose: str, lie: str) -> None:

@@ -28,9 +28,12 @@ from demo import __main__ as demo
 from .documents import DOC_PAGES, DOCS, anchors, blocks, column, commands, links, section, slug, table
 from .repository_files import ACTIONS, PACKAGE, REPOSITORY, TEXTS
 
-MAX_PAGE_LINES = 130
+MAX_PAGE_LINES = 110
+# What a phone of 390 pixels shows side by side: the columns of a table, and the characters of a word in it and of code.
+PHONE_COLUMNS, PHONE_WORD_CHARS, PHONE_CODE_CHARS = 3, 14, 39
 MAX_LINE_CHARS = 155
 
+README = REPOSITORY / "README.md"
 SHOWN = sorted(set(commands()))
 DEMO_COMMANDS = [command for command in SHOWN if re.match(r"scripts/demo (?!--help)", command)]
 # The links to other parts of the documentation.
@@ -105,17 +108,41 @@ DEFAULTS = [
 
 
 def test_readme_fits_three_screens() -> None:
-    lines = (REPOSITORY / "README.md").read_text().splitlines()
+    lines = README.read_text().splitlines()
 
     assert len(lines) <= MAX_PAGE_LINES
-    assert [line for line in lines if len(line) > MAX_LINE_CHARS and not line.startswith("[")] == []
+    assert [line for line in lines if len(line) > MAX_LINE_CHARS and not line.startswith(("[", "|"))] == []
+
+
+def test_readme_needs_no_sideways_scrolling_on_a_phone() -> None:
+    code = "".join(blocks(README, "sh")).splitlines()
+    rows = [
+        row for heading in ("A family's day", "Beside Home Assistant's own agents") for row in table(README, heading)
+    ]
+    shown = [re.sub(r"\]\([^)]*\)|<br>", " ", cell) for row in rows for cell in row]
+
+    assert len(shown) > len(rows) > 0
+    assert max(map(len, code)) <= PHONE_CODE_CHARS
+    assert max(map(len, rows)) <= PHONE_COLUMNS
+    assert [word for cell in shown for word in re.split(r"[\s-]", cell) if len(word) > PHONE_WORD_CHARS] == []
 
 
 def test_readme_names_the_commands_that_try_and_check_the_project() -> None:
-    code = "".join(blocks(REPOSITORY / "README.md", "sh")).splitlines()
+    code = "".join(blocks(README, "sh")).splitlines()
 
     assert {"scripts/demo", "scripts/test"} <= set(code)
     assert (REPOSITORY / ".ci" / "run").read_text().splitlines()[-1] == "exec scripts/test"
+
+
+def test_versions_of_home_assistant_are_those_that_are_tested() -> None:
+    pinned = [(REPOSITORY / "requirements" / f"{name}.txt").read_text() for name in ("test", "demo")]
+    tested = [re.findall(r"^homeassistant==(.+)$", text, re.MULTILINE)[0] for text in pinned]
+
+    rows = table(DOCS / "installation.md", "Versions")
+    badge = re.findall(r"Home%20Assistant-([\d.]+)%20%7C%20([\d.]+)-", README.read_text())
+
+    assert [re.findall(r"run in ([\d.]+\d)", row[2])[0] for row in rows] == tested
+    assert [row[0] for row in rows] == [*badge[0]] == [version.rpartition(".")[0] for version in tested]
 
 
 def test_every_page_is_in_the_table_of_contents() -> None:

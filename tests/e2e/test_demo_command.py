@@ -13,6 +13,7 @@ import pytest
 
 from demo.home_assistant import REPOSITORY, find_free_port
 from demo.model_server import FAULTS
+from tests.documents import blocks, join_lines
 
 # A name that is evicted, a code that is protected from eviction, and more text than fits into the window.
 _LONG = (
@@ -32,10 +33,13 @@ _STORY = (
     *("--restart", "--as", "demo", *_NAME * 2),
 )
 _FAILURE = ("--say", "turn on the kitchen light", "--say", "fail with 500", "--say", "my name is Ada")
-# The commands shown in the README.
-_SCREENPLAY = shlex.split(
-    re.findall(r"^scripts/demo (--say .*)$", (REPOSITORY / "README.md").read_text("utf-8"), re.MULTILINE)[0]
-)
+# The options of the command with sentences that README shows.
+_SCREENPLAY = [
+    part
+    for code in blocks(REPOSITORY / "README.md", "sh")
+    for line in join_lines(code)
+    for part in shlex.split(line)[1:]
+]
 
 
 class Demo:
