@@ -13,8 +13,7 @@ from pytest_homeassistant_custom_component.common import MockUser
 
 from custom_components.windowed_conversation.const import CONF_PROVIDER, CONF_STATES, PROVIDER_OPENAI
 from demo.model_server import ModelServer, words
-from tests.documents import DOC_PAGES, DOCS, blocks, column
-from tests.repository_files import REPOSITORY
+from tests.documents import DOC_PAGES, DOCS, blocks
 
 from .conftest import AGENT, SayFn, SetUpFn, get_speech
 from .remembered import list_facts
@@ -41,15 +40,22 @@ async def test_actions_do_what_they_show(home: HomeAssistant, set_up: SetUpFn) -
 
 
 async def test_card_shows_a_sensor_that_exists(home: HomeAssistant, set_up: SetUpFn, model_server: ModelServer) -> None:
-    (card,) = [example for example in EXAMPLES if "type" in example]
+    (card,) = [example for example in EXAMPLES if "entities" in example]
     await set_up(account={CONF_PROVIDER: PROVIDER_OPENAI, CONF_URL: model_server.url})
 
     assert [entity_id for entity_id in card["entities"] if home.states.get(entity_id) is None] == []
 
 
-SENTENCES = [text.strip('"') for text in column(REPOSITORY / "README.md", "You say, it does")]
-LIGHT, BEFORE, LEFT_OPEN, PRESIDENT, ANYONE, REMEMBER, CORRECT, FORGET = SENTENCES
-BINS = REMEMBER.removeprefix("Remember that ")
+# What people say to an agent with the options of the set-up. The end-to-end tests say README's own sentences.
+LIGHT = "Turn on the kitchen light"
+BEFORE = "What did I just do?"
+LEFT_OPEN = "Did anyone leave something open?"
+PRESIDENT = "Who is the president of France?"
+ANYONE = "Is anyone home?"
+BINS = "the bins go out on Friday"
+REMEMBER = f"Remember that {BINS}"
+CORRECT = "That's wrong, the bins go out on Thursday"
+FORGET = "Forget everything about me"
 
 
 @pytest.fixture
