@@ -43,6 +43,19 @@ _EARLIER_SENTENCES = (
     "turn off the coffee machine",
 )
 _REPEAT_COUNT = 5
+# Sentences that each part of the integration answers, for the pictures of the page.
+_DAY = (
+    "turn on the kitchen light",
+    "remember that Emma has swimming on Tuesday",
+    "remind me at seven in the evening to call Ada",
+    "what is on the shopping list?",
+    "do I need an umbrella?",
+    "is everything locked?",
+    "lock the side door",
+    "when does Emma have swimming?",
+    "did anyone leave something open?",
+    "turn off the kitchen light",
+)
 # Seconds between two turns. The graph on the dashboard covers the last few minutes.
 _PAUSE_SECONDS = 4.0
 _PROVIDER = "responses"
@@ -63,6 +76,7 @@ _FIRST_LOOK_HTML = """
 _DESKTOP_VIEWPORT = {"width": 1220, "height": 740}
 _PAGE_VIEWPORT = {"width": 1220, "height": 900}
 _PHONE_VIEWPORT = {"width": 390, "height": 490}
+_PAGE_ON_PHONE_VIEWPORT = {"width": 390, "height": 560}
 
 
 async def _take_screenshots(folder: Path) -> None:
@@ -102,14 +116,19 @@ async def _take_dialog_and_device(browser: Browser, client: Client, account: Acc
 
 
 async def _take_page(browser: Browser, client: Client) -> None:
-    context = await logged_in(browser, client, scale=_DEVICE_SCALE)
-    await context.add_init_script("localStorage.setItem('dockedSidebar', JSON.stringify('always_hidden'))")
-    page = await context.new_page()
-    await _hold_conversation(page, client.url, _EARLIER_SENTENCES)
-    await page.set_viewport_size(_PAGE_VIEWPORT)
-    await page.goto(f"{client.url}/{dashboard.PAGE_PATH}")
-    await page.get_by_role("separator").wait_for()
-    await page.screenshot(path=_PICTURES_FOLDER / "page.png")
+    for name, scale, viewport, sentences in (
+        ("page.png", _DEVICE_SCALE, _PAGE_VIEWPORT, _DAY),
+        # one pixel for each of README, so that it is readable on a phone and not too large on a desktop
+        ("page-phone.png", 1, _PAGE_ON_PHONE_VIEWPORT, ()),
+    ):
+        context = await logged_in(browser, client, scale=scale)
+        await context.add_init_script("localStorage.setItem('dockedSidebar', JSON.stringify('always_hidden'))")
+        page = await context.new_page()
+        await _hold_conversation(page, client.url, sentences)
+        await page.set_viewport_size(viewport)
+        await page.goto(f"{client.url}/{dashboard.PAGE_PATH}/turns")
+        await page.get_by_text(_DAY[-1]).first.wait_for()
+        await page.screenshot(path=_PICTURES_FOLDER / name)
 
 
 async def _take_first_look(browser: Browser, client: Client) -> None:
