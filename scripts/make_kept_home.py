@@ -122,7 +122,8 @@ async def _furnish(house: KeptHouse, model: ModelServer) -> None:
     openai = ModelAccess(url=model.url, model=_OPENAI_MODEL, api_key=_KEY, form_name="openai")
     await change_agent(client, await add_account(client, openai, "Clerk"), _CLERK)
     form = await client.post(f"{_FLOWS}/flow", {"handler": DOMAIN})
-    local = await client.post(f"{_FLOWS}/flow/{form['flow_id']}", {"next_step_id": "local"})
+    await client.post(f"{_FLOWS}/flow/{form['flow_id']}", {"next_step_id": "local"})
+    local = await client.post(f"{_FLOWS}/flow/{form['flow_id']}", {})
     await _rename_agent(client, local["result"]["entry_id"], "Attic", kept.ATTIC)
     await prefer_agent(client, kept.HOUSE)
 

@@ -217,7 +217,9 @@ async def _call_actions_on_memory(act: Any) -> None:
 
 
 async def _call_actions_on_turns(act: Any) -> None:
-    kept = (await act("list_turns", entity_id=HOUSE, until=_find_visit_start()))["turns"]
+    turns = (await act("list_turns", entity_id=HOUSE, until=_find_visit_start()))["turns"]
+    # turns without a model name an intent as their tool, and have no request
+    kept = [each for each in turns if each["route"] != "local"]
     newest = (await act("list_turns", route="model", limit=1))["turns"]
     for trait in ("tools", "failures"):
         await act("get_turn", turn_id=next(each["turn_id"] for each in kept if each[trait]), request=1)
