@@ -15,8 +15,9 @@ _MEGABYTE = 2**20
 _MAX_ANSWER_BYTES = 32 * _MEGABYTE
 # The limit of a response to GET, such as a model list, in bytes.
 _MAX_GET_BYTES = 8 * _MEGABYTE
-# How many bytes of an error response are read. The rest is ignored, as the status is already known.
-_MAX_ERROR_BYTES = _MEGABYTE
+# How many bytes of an error response are read: parsing a megabyte of small objects would block the event loop for a
+# tenth of a second. The rest is ignored, as the status is already known.
+_MAX_ERROR_BYTES = _MEGABYTE // 16
 
 _ENCODING_HEADER = "content-encoding"
 

@@ -146,7 +146,7 @@ async def test_64_calls_are_heard(wire: Wire, ask: Ask, byte_server: ByteServer)
     assert len((await Heard().read(ask())).calls) == 64
 
 
-async def test_error_over_1_mb_is_told_by_its_status(byte_server: ByteServer, fail: Hear) -> None:
+async def test_error_over_64_kb_is_told_by_its_status(byte_server: ByteServer, fail: Hear) -> None:
     await fail(Unavailable, b'{"error": {"message": "', ForEver(b"x" * 256 * KILOBYTE), status=500, headers=JSON)
 
     await until(lambda: byte_server.open_connections == 0)
@@ -158,7 +158,7 @@ async def test_list_over_8_mb_is_refused(wire: Wire, provider: Provider, byte_se
     assert str(await failure(provider.list_models(), byte_server)) == SENT
 
 
-async def test_error_over_1_mb_of_the_list_is_told_by_its_status(provider: Provider, byte_server: ByteServer) -> None:
+async def test_error_over_64_kb_of_the_list_is_told_by_its_status(provider: Provider, byte_server: ByteServer) -> None:
     byte_server.set_reply(b'{"error": "', ForEver(b"x" * 256 * KILOBYTE), status=500, headers=JSON)
 
     with pytest.raises(Unavailable):
