@@ -1,7 +1,7 @@
 """Tests with hostile servers in front of a real Home Assistant: the resources that they use, and the answers."""
 
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +26,8 @@ _FORMS = {"chat": "server", "responses": "openai", "anthropic": "anthropic", "ge
 
 _MOST_MEGABYTES = 64.0
 _MOST_BLOCKED = 0.1
+# A busy machine can make any one measurement bad, but not each of several.
+_ATTEMPTS = 3
 
 UNREADABLE = "The model's answer could not be read. Please try again."
 UNREACHABLE = "The model's server cannot be reached right now."
@@ -46,8 +48,13 @@ class Strain:
     left: dict[str, int] = field(default_factory=dict)
     worst: dict[str, float] = field(default_factory=dict)
 
+    @property
+    def is_within_limits(self) -> bool:
+        """Whether memory and block are within their limits."""
+        return self.megabytes <= _MOST_MEGABYTES and self.blocked <= _MOST_BLOCKED
+
     def assert_within_limits(self) -> None:
-        """Assert that no tasks remain, and that memory and block stay within their limits."""
+        """Assert that no tasks remain, and that memory and block are within their limits."""
         assert self.left == {}
         assert self.megabytes <= _MOST_MEGABYTES
         assert self.blocked <= _MOST_BLOCKED, self.worst
@@ -72,8 +79,17 @@ class Home:
         """Return the number of tasks by the names of their coroutines."""
         return Counter((await self.report())["tasks"])
 
+    async def measure[T](self, act: Callable[[], Awaitable[T]]) -> tuple[T, Strain]:
+        """Return the result of `act` and its load. Acts again if the load was over a limit."""
+        for _ in range(_ATTEMPTS):
+            async with self._strained() as strain:
+                result = await act()
+            if strain.is_within_limits:
+                break
+        return result, strain
+
     @asynccontextmanager
-    async def strained(self) -> AsyncIterator[Strain]:
+    async def _strained(self) -> AsyncIterator[Strain]:
         """Yield a Strain that measures the load caused within the context."""
         strain, before = Strain(), await self.tasks()
         _forget_peak(self.pid)
@@ -102,10 +118,12 @@ class Agent:
 
     async def ask(self, answer: Callable[[Format], Reply]) -> tuple[Turn, Strain]:
         """Send a question to which the server responds with `answer`, and return the turn and the load."""
-        self.server.answer = answer(self.format)
-        async with self.home.strained() as strain:
-            turn = await take_turn(self.home.client, _QUESTION, pipeline=self.pipeline)
-        return turn, strain
+
+        async def act() -> Turn:
+            self.server.answer = answer(self.format)
+            return await take_turn(self.home.client, _QUESTION, pipeline=self.pipeline)
+
+        return await self.home.measure(act)
 
 
 def _megabytes(pid: int, name: str) -> float:
@@ -232,9 +250,11 @@ async def test_a_bomb_of_single_letters_is_told_after_them_and_costs_next_to_not
 
 @pytest.mark.parametrize("models", LISTS)
 async def test_a_list_over_a_limit_is_no_account_and_costs_next_to_nothing(agent, models):
-    agent.server.models = models(agent.format)
-    async with agent.home.strained() as strain:
+    async def add() -> None:
+        agent.server.models = models(agent.format)
         with pytest.raises(DemoError, match="not_compatible"):
             await add_account(agent.home.client, _model(agent.server, agent.format), "never made")
+
+    _, strain = await agent.home.measure(add)
     agent.server.models = answers.well_listed(agent.format)
     strain.assert_within_limits()
