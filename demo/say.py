@@ -154,7 +154,7 @@ async def _take_and_print_turn(
     lines = _AnswerPrinter()
     turn = await turns.take_turn(client, text, watch=lines.on_event, **fields)
     lines.finish(turn)
-    after = await turns.wait_for_sensor_update(client, known.get("turn_duration", ""), began)
+    after = await turns.wait_for_turn(client, known.get("last_route", ""), began)
     last_route = after.get(known.get("last_route", ""), {"state": "unknown", "attributes": {}})
     route, recalled = last_route["state"], last_route["attributes"].get("recalled_tokens")
     words = f", first word after {turn.first_token:.2f} s" if turn.first_token is not None else ""

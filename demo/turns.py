@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 import time
 from typing import Any
+from uuid import UUID
 
 from demo.client import Client, Json
 
@@ -156,13 +157,15 @@ def describe_state(state: Json) -> str:
     return ", ".join([state["state"], *details])
 
 
-async def wait_for_sensor_update(client: Client, sensor: str, since: datetime) -> dict[str, Json]:
-    """Return all states once `sensor` was updated after `since`, or the current states after a timeout."""
+async def wait_for_turn(client: Client, sensor: str, since: datetime) -> dict[str, Json]:
+    """Return all states once the last route sensor shows a turn that began after `since`, or after a timeout."""
 
-    def is_updated(states: dict[str, Json]) -> bool:
-        return sensor in states and datetime.fromisoformat(states[sensor]["last_reported"]) >= since
+    def is_shown(states: dict[str, Json]) -> bool:
+        turn_id = states.get(sensor, {"attributes": {}})["attributes"].get("turn_id")
+        # its first 48 bits are milliseconds: https://www.rfc-editor.org/rfc/rfc9562#name-uuid-version-7
+        return turn_id is not None and UUID(turn_id).int >> 80 >= int(since.timestamp() * 1000)
 
-    return await wait_for_states(client, is_updated, _SENSOR_UPDATE_TIMEOUT)
+    return await wait_for_states(client, is_shown, _SENSOR_UPDATE_TIMEOUT)
 
 
 async def wait_for_states(

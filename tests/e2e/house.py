@@ -15,7 +15,7 @@ from demo.client import Client
 from demo.home_assistant import HomeAssistantProcess
 from demo.model_server import ModelServer
 from demo.setup_agent import DOMAIN, Account, change_agent, change_options, find_account, remove_account
-from demo.turns import Turn, TurnEventCallback, take_turn, wait_for_sensor_update
+from demo.turns import Turn, TurnEventCallback, take_turn, wait_for_turn
 from demo.voice import take_voice_turn
 
 # Seconds that a test waits for a state.
@@ -63,7 +63,7 @@ class House:
         began = datetime.now(UTC)
         turn = await take_turn(self.client, text, conversation_id=conversation_id, pipeline=self.pipeline, **more)
         self.said.append(turn.speech)
-        await wait_for_sensor_update(self.client, self.sensors["turn_duration"], began)
+        await wait_for_turn(self.client, self.sensors["last_route"], began)
         return turn
 
     async def say_aloud(self, text: str, watch: TurnEventCallback) -> Turn:
@@ -72,7 +72,7 @@ class House:
         began = datetime.now(UTC)
         turn = await take_voice_turn(self.client, text, pipeline=self.pipeline, watch=watch)
         self.said.append(turn.speech)
-        await wait_for_sensor_update(self.client, self.sensors["turn_duration"], began)
+        await wait_for_turn(self.client, self.sensors["last_route"], began)
         return turn
 
     async def get_state(self, entity_id: str) -> str:
