@@ -65,15 +65,21 @@ class TurnTexts:
                 for text in texts.get(conversation, ()):
                     fitting = [turn for turn in those if _may_belong(text, turn, is_end=is_end)]
                     if fitting:
-                        _, nearest = min((abs(turn["time"] - text.at), turn["turn_id"]) for turn in fitting)
+                        _, nearest = min((_measure_distance(text, turn, is_end), turn["turn_id"]) for turn in fitting)
                         found.setdefault(nearest, text)
         return found
 
 
 def _may_belong(text: TurnWords, turn: TurnRecord, *, is_end: bool) -> bool:
     """Return whether a text may belong to a turn. `is_end`: whether its time is the end of the turn, not the start."""
-    since, until = (0.0, turn["duration"] + _TOLERANCE) if is_end else (-_MAX_WAIT, _TOLERANCE)
+    since, until = 0.0 if is_end else -_MAX_WAIT, turn["duration"] + _TOLERANCE
     return since <= text.at - turn["time"] <= until and text.is_local == (turn["route"] == Route.LOCAL)
+
+
+def _measure_distance(text: TurnWords, turn: TurnRecord, is_end: bool) -> float:
+    """Return the seconds between a text and the end of a turn, or else between it and the time that the turn took."""
+    end = turn["time"] + turn["duration"]
+    return abs(end - text.at) if is_end else max(turn["time"] - text.at, text.at - end, 0.0)
 
 
 async def async_read_windows(
