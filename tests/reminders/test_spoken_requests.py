@@ -1,6 +1,6 @@
 """Tests for reminders as families ask for them: two tables of sentences written before anyone had tried them."""
 
-from datetime import datetime
+from datetime import date, datetime
 from functools import cache
 import json
 from pathlib import Path
@@ -104,6 +104,8 @@ def test_words_of_reminders_in_another_sentence_ask_for_none(language: str) -> N
         ("on Friday of next week at 9 am", "2026-12-04T09:00", ""),
         ("on the 15th at 9 am", "2026-12-15T09:00", ""),
         ("in one hour and ten minutes", "2026-11-26T11:10", ""),
+        ("in a year", "2027-11-26T10:00", ""),
+        ("in a month at nine in the morning", "2026-12-26T09:00", ""),
     ],
 )
 def test_a_time_is_named_in_several_phrases(said: str, due: str, repeats: str) -> None:
@@ -112,6 +114,37 @@ def test_a_time_is_named_in_several_phrases(said: str, due: str, repeats: str) -
     assert request is not None
     assert request.named.repeats == repeats
     assert understand(f"remind me {said} to eat", "en", "eat")["due"] == due
+
+
+@pytest.mark.parametrize(
+    ("language", "said"),
+    [
+        ("en", "remind me in three months to change the filter"),
+        ("de", "erinnere mich in drei Monaten an den Filter"),
+        ("fr", "rappelle-moi dans trois mois de changer le filtre"),
+        ("it", "ricordami tra tre mesi di cambiare il filtro"),
+        ("es", "recuérdame dentro de tres meses cambiar el filtro"),
+        ("nl", "herinner me over drie maanden aan het filter"),
+        ("pt", "lembra-me daqui a três meses de mudar o filtro"),
+        ("pl", "przypomnij mi za trzy miesiące o filtrze"),
+        ("cs", "připomeň mi za tři měsíce vyměnit filtr"),
+        ("sv", "påminn mig om tre månader att byta filter"),
+        ("da", "mind mig om tre måneder om at skifte filter"),
+        ("nb", "minn meg på om tre måneder å bytte filter"),
+        ("uk", "нагадай мені через три місяці поміняти фільтр"),
+        ("ja", "3か月後にフィルターを交換するようリマインドして"),
+        ("zh", "三个月后提醒我换滤网"),
+    ],
+)
+def test_months_are_a_duration(language: str, said: str) -> None:
+    assert understand(said, language)["due"] == "2027-02-26T10:00"
+
+
+def test_day_that_a_later_month_lacks_is_its_last_day() -> None:
+    named = sentences("en").times.find_only("in three months")
+
+    assert named is not None
+    assert named.find_day(date(2026, 11, 30)) == date(2027, 2, 28)
 
 
 @pytest.mark.parametrize(

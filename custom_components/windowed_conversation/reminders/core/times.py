@@ -1,5 +1,6 @@
 """The times that a sentence names: days, hours, durations, recurrences, and persons who come home or leave."""
 
+from calendar import monthrange
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import date, datetime, time, timedelta
@@ -20,16 +21,19 @@ _DAY_MINUTES = 1_440
 # "At nine at night" is in the evening, "at two at night" is not.
 _FIRST_NIGHT_HOUR = 6
 _MAX_SPAN_MINUTES = 366 * 1_440
+_YEAR_MONTHS = 12
+_MAX_SPAN_MONTHS = 9 * _YEAR_MONTHS
 _LEAP_YEAR = 2000
 
 _MINUTES_BY_UNIT = {"minutes": 1, "hours": 60, "days": 1_440, "weeks": 10_080}
+_MONTHS_BY_UNIT = {"months": 1, "years": _YEAR_MONTHS}
 _FREQUENCY_BY_UNIT = {each.name.casefold(): each for each in Frequency}
-_UNITS = (*_MINUTES_BY_UNIT, "months", "years")
+_UNITS = (*_MINUTES_BY_UNIT, *_MONTHS_BY_UNIT)
 _PARTS = ("am", "pm", "night")
 # The parts of a time whose words belong to those of a recurrence.
 _REPEATED = frozenset({"weekday", "day", "until", "recurrence"})
 # The parts without which a reminder has no time.
-_DUE = frozenset({"clock", "minutes", "who"})
+_DUE = frozenset({"clock", "minutes", "months", "who"})
 _DAILY = Recurrence(Frequency.DAYS)
 _BY_DAY = (Frequency.MONTHS, Frequency.YEARS)
 _WORKDAYS, _WEEKEND = (0, 1, 2, 3, 4), (5, 6)
@@ -57,8 +61,9 @@ class NamedTime(NamedTuple):
     clock: Clock | None = None
     # "am", "pm" or "night".
     part: str | None = None
-    # A duration from now.
+    # A duration from now in minutes, or in months.
     minutes: int | None = None
+    months: int | None = None
     recurrence: Recurrence | None = None
     # The recurrence in the user's words.
     repeats: str = ""
@@ -75,6 +80,11 @@ class NamedTime(NamedTuple):
         """Whether it is a weekday of a month, such as "the first Monday of every month", which no recurrence is."""
         return self.weekday is not None and self.recurrence is not None and self.recurrence.frequency in _BY_DAY
 
+    @property
+    def is_span(self) -> bool:
+        """Whether it is a duration from now."""
+        return self.minutes is not None or self.months is not None
+
     def with_parts_of(self, other: NamedTime) -> NamedTime:
         """Return this time with the parts that another one names instead of its own."""
         named = other._asdict().items()
@@ -84,6 +94,8 @@ class NamedTime(NamedTuple):
         """Return the next such day, today included, or None if it names no day of the calendar."""
         if self.day is not None:
             return _find_day(*self.day, today)
+        if self.months is not None:
+            return _add_months(today, self.months)
         if self.days_ahead is not None or self.minutes is not None:
             day = today + timedelta(days=self.days_ahead or 0, minutes=self.minutes or 0)
             # "next week on Tuesday"
@@ -112,12 +124,11 @@ class DueTime(NamedTuple):
 def resolve_time(named: NamedTime, now: datetime) -> DueTime | TimeQuestion:
     """Return the time of a sentence, or the question about it. `now` has a time zone."""
     local = now.replace(tzinfo=None)
-    if named.clock is None and named.minutes is not None:
-        if named.minutes % _DAY_MINUTES:
-            return DueTime(instant=now.timestamp() + named.minutes * 60)
-        return DueTime((local + timedelta(minutes=named.minutes)).replace(second=0, microsecond=0))
+    if named.clock is None and named.minutes is not None and named.minutes % _DAY_MINUTES:
+        return DueTime(instant=now.timestamp() + named.minutes * 60)
     if named.clock is None:
-        return TimeQuestion()
+        day = named.find_day(local.date()) if named.is_span else None
+        return TimeQuestion() if day is None else DueTime(datetime.combine(day, time(local.hour, local.minute)))
     recurrence, minute = _complete_recurrence(named, local.date()), named.clock.minute
     times = [_find_time(named, recurrence, time(hour, minute), local) for hour in _list_hours(named.clock, named.part)]
     possible = [each for each in times if each is not None]
@@ -155,7 +166,7 @@ def _complete_recurrence(named: NamedTime, today: date) -> Recurrence | None:
 
 def _find_time(named: NamedTime, recurrence: Recurrence | None, at: time, now: datetime) -> datetime | None:
     """Return the first time after now, or None if the named day has none."""
-    day, is_one_day = named.find_day(now.date()), (named.day, named.days_ahead, named.minutes) != (None, None, None)
+    day, is_one_day = named.find_day(now.date()), named.is_span or (named.day, named.days_ahead) != (None, None)
     found = datetime.combine(day or now.date(), at)
     if recurrence is not None and not (is_one_day and found > now):
         # its interval begins with the first time
@@ -163,6 +174,12 @@ def _find_time(named: NamedTime, recurrence: Recurrence | None, at: time, now: d
     if found > now:
         return found
     return None if is_one_day else found + timedelta(days=1 if day is None else _WEEK_DAYS)
+
+
+def _add_months(day: date, months: int) -> date:
+    """Return the same day of a later month, or the month's last day if it has no such day."""
+    year, month = divmod(day.year * _YEAR_MONTHS + day.month - 1 + months, _YEAR_MONTHS)
+    return date(year, month + 1, min(day.day, monthrange(year, month + 1)[1]))
 
 
 def _find_day(month: int, day: int, today: date) -> date | None:
@@ -319,9 +336,12 @@ class TimeParser:
         return {"clock": Clock(hours, minute, is_exact)}
 
     def _read_duration(self, match: re.Match[str]) -> _Parts:
-        unit = _MINUTES_BY_UNIT.get(_get_unit(match), 0)
-        minutes = self._read_number(match, "n", 1) * unit + self._read_number(match, "m")
-        minutes += unit // 2 if match.groupdict().get("half") else 0
+        unit, count = _get_unit(match), self._read_number(match, "n", 1)
+        if unit in _MONTHS_BY_UNIT:
+            months = count * _MONTHS_BY_UNIT[unit]
+            return {"months": months} if 0 < months <= _MAX_SPAN_MONTHS else None
+        minutes = count * _MINUTES_BY_UNIT.get(unit, 0) + self._read_number(match, "m")
+        minutes += _MINUTES_BY_UNIT.get(unit, 0) // 2 if match.groupdict().get("half") else 0
         return {"minutes": minutes} if 0 < minutes <= _MAX_SPAN_MINUTES else None
 
     def _read_day(self, match: re.Match[str], name: str = "day") -> _Parts:
