@@ -133,6 +133,7 @@ async def test_fault_of_the_file_costs_no_turn_is_one_issue_and_heals(
     said_before: list[str],
 ) -> None:
     await say("hello there")
+    await flush_store(home)
     memory = memory_of(home).writer.open_store
     assert memory is not None
     told = [f"hello {number} " + "again and again " * 300 for number in range(3)]
@@ -164,6 +165,7 @@ async def test_memory_that_recovers_as_its_file_is_closed_changes_no_issue(
 ) -> None:
     # The registries have been written for the last time by then.
     await say("hello there")
+    await flush_store(home)
     memory = memory_of(home).writer.open_store
     assert memory is not None
     with read_only(disk, memory):

@@ -23,6 +23,8 @@ TABLES = ("fact", "turn", "summary", "turn_record", "conversation", "exchange")
 
 async def damage(home: HomeAssistant, say: SayFn, disk: Disk) -> None:
     """Overwrite all pages of the file but the first, and let a turn find it."""
+    # what the writer has not written yet would replace damaged pages
+    await flush_store(home)
     memory = memory_of(home).writer.open_store
     assert isinstance(memory, Memory)
 
