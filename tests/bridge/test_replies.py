@@ -71,6 +71,33 @@ def test_what_does_not_begin_with_a_yes_to_the_question_is_no_unclear_yes(said: 
     assert not leans_to_yes(said, "en")
 
 
+@pytest.mark.parametrize(
+    ("language", "said"),
+    [
+        ("en", "I don't know"),
+        ("en", "hm, I'm not so sure"),
+        ("de", "das weiß ich noch nicht"),
+        ("fr", "je ne sais pas"),
+        ("nl", "dat weet ik niet"),
+        ("sv", "jag vet inte riktigt"),
+        ("da", "det ved jeg ikke"),
+        ("nb", "jeg vet ikke"),
+        ("en", "yes, just that one"),
+        ("de", "ja, nur die"),
+        ("fr", "oui, juste les trois"),
+        ("sv", "ja, bara den"),
+        ("pl", "tak, tylko tamtą"),
+    ],
+)
+def test_doubt_or_a_part_is_neither_a_yes_nor_a_no(language: str, said: str) -> None:
+    assert parse_yes_no(said, language, to_memory=True) is None
+
+
+@pytest.mark.parametrize("to_memory", [True, False])
+def test_doubt_in_the_words_of_a_yes_is_none(*, to_memory: bool) -> None:
+    assert parse_yes_no("yeah, right", "en", to_memory=to_memory) is None
+
+
 @pytest.mark.parametrize("said", ["Sure, can you really do that?", "Yes, do you know everything about me?"])
 def test_a_question_is_no_yes(said: str) -> None:
     assert parse_yes_no(said, "en", to_memory=True) is None

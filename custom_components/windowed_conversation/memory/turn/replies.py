@@ -40,11 +40,13 @@ class _Part(StrEnum):
 
 
 def parse_yes_no(text: str, language: str, *, to_memory: bool = False) -> bool | None:
-    """Return True if a text is a plain yes, False if it is a plain no, and None if it is neither.
+    """Return True if a text is a plain yes, False if it is a plain no, and None if it is neither, or doubts.
 
     With `to_memory`, replies that answer only a question of memory count, too: "tell me more", "yes, delete it", "oh
     no, leave it".
     """
+    if compile_words("unsure", base_language(language)).search(text.casefold()):
+        return None
     if _is_answer(text, language, _AGREEMENTS if to_memory else ("yes",)):
         return None if text.rstrip().endswith(_QUESTION_MARKS) else True
     if _is_answer(text, language, ("no",)):
