@@ -96,5 +96,5 @@ MEMORY_RULES: tuple[Rule, ...] = (
     ),
     Rule(compile_pattern(r"(?:please )?let (?:your )?memory hold that (?P<text>.+?)"), _keep_quote),
     Rule(compile_pattern(r"(?:please )?(?:look|search) in your memory for (?P<query>.+?)"), _search_memory),
-    Rule(compile_pattern(r"(?:please )?strike (?P<query>.+?) from your memory"), _delete_memory),
+    Rule(compile_pattern(r"(?:please )?let (?:your )?memory part with (?P<query>.+?)"), _delete_memory),
 )

@@ -12,7 +12,7 @@ EXAMPLE_PHRASES: tuple[tuple[str, str], ...] = (
     ("let memory hold that the bins go out on Friday", "a fact for memory, by its tool"),
     ("when do the bins go out?", "answered from the facts in the prompt of a new conversation"),
     ("look in your memory for bins", "another tool of memory"),
-    ("strike the bins from your memory", "the third one"),
+    ("let memory part with the bins", "the third one"),
     ("I would like the kitchen light switched on", "calls a tool"),
     ("switch on the kitchen light and the bedroom light", "two calls at once"),
     ("is the kitchen light on? if not, switch it on", "reads a state and then acts on it"),

@@ -22,10 +22,13 @@ TABLES = [json.loads(path.read_text("utf-8")) for path in sorted((Path(__file__)
 # Of a fact that does not stand in memory, these ask nothing and forget nothing.
 PASSED_ON = {RequestKind.RECALL, RequestKind.FORGET_LAST, RequestKind.FORGET_THING}
 FOUND = {ReplyKey.FORGOTTEN, ReplyKey.ASK_IF_MEANT, ReplyKey.ASK_TO_FORGET_FACT, ReplyKey.SEVERAL_FOUND}
-# Only a model knows that a nurse has a job, and that these are nuts; the last one is no request to remember yet.
+# Only a model knows that a nurse has a job, that these are nuts, and that somebody is a year older on a birthday.
 MISSED = {
     "en": ["delete what you know about my job"],
     "sv": ["glöm det där med nötterna"],
+    "nl": ["haal dat over oma haar verjaardag maar weg"],
+    "pt": ["aquilo de eu não poder comer marisco podes tirar"],
+    "zh-Hans": ["小宝学钢琴的事你就别记着了"],
 }
 
 type Row = dict[str, str]

@@ -1,4 +1,4 @@
-"""Tests for reminders as families ask for them: two tables of sentences written before anyone had tried them."""
+"""Tests for reminders as families ask for them: three tables of sentences written before anyone had tried them."""
 
 from datetime import date, datetime
 from functools import cache
@@ -18,7 +18,7 @@ from custom_components.windowed_conversation.reminders.core.requests import (
 from custom_components.windowed_conversation.reminders.core.times import TimeParser, TimeQuestion, resolve_time
 
 TABLES = [
-    json.loads(Path(__file__).with_name(f"spoken_requests_{number}.json").read_text("utf-8")) for number in (1, 2)
+    json.loads(Path(__file__).with_name(f"spoken_requests_{number}.json").read_text("utf-8")) for number in (1, 2, 3)
 ]
 BERLIN = ZoneInfo("Europe/Berlin")
 # A Thursday.
@@ -82,7 +82,7 @@ def understand(said: str, language: str, text: str = "") -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("language", TABLES[0])
-@pytest.mark.parametrize("table", TABLES, ids=("first", "second"))
+@pytest.mark.parametrize("table", TABLES, ids=("first", "second", "third"))
 def test_each_sentence_of_a_family_is_understood(table: dict[str, list[dict[str, Any]]], language: str) -> None:
     rows = {row["say"]: {name: value for name, value in row.items() if name != "say"} for row in table[language]}
 
