@@ -100,6 +100,8 @@ def begin(home: HomeAssistant, monkeypatch: pytest.MonkeyPatch) -> BeginFn:
     """Return a function that lets all conversations end, and returns the requests once one has begun. It never ends."""
 
     async def begin() -> list[Any]:
+        # a check that is still running would keep the next one from starting
+        await home.async_block_till_done(wait_background_tasks=True)
         has_begun, requests = asyncio.Event(), []
 
         async def hang(*args: Any, **_more: Any) -> dict[str, Any]:
