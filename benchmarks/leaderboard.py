@@ -2,7 +2,7 @@
 
 Its "collect" sets up an account from a model file, in a Home Assistant of its own, says each sentence of a dataset, and
 writes the answers and changes; its "eval" scores them. This module writes the model file for any server with OpenAI's
-Chat Completions API, and runs both. docs/cost.md has the commands. The key is in LEADERBOARD_API_KEY.
+Chat Completions API, and runs both. docs/limits.md has the commands. The key is in LEADERBOARD_API_KEY.
 
 All that is asked goes to the model, as for the other rows of the leaderboard, nothing is asked back before a lock is
 opened, and nothing is remembered from one task to the next.

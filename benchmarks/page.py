@@ -23,6 +23,7 @@ from contextlib import asynccontextmanager
 from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
+import json
 from pathlib import Path
 import shutil
 from statistics import median
@@ -34,7 +35,6 @@ from urllib.parse import quote_plus, urlsplit
 from playwright.async_api import Browser, ConsoleMessage, Page, Request, async_playwright
 
 from benchmarks.record import iter_record_builders
-from benchmarks.store_parts import copy_exchange, make_topic
 from benchmarks.turn import run_model_server
 from custom_components.windowed_conversation.memory.core import Memory
 from custom_components.windowed_conversation.record import RECORD, TurnRecord, store_turn
@@ -180,7 +180,7 @@ async def fill_home(home: HomeAssistantProcess, url: str, size: HomeSize) -> Acc
         exported = await _export_exchange(client, account.agent_id)
         for number in range(size.conversations):
             exchanges, name = (size.exchanges, f"conversation {number}") if number else (1, SHORT)
-            copies = copy_exchange(exported, make_topic(0), exchanges, first=1_000 * number + 1)
+            copies = _copy_exchange(exported, exchanges, first=1_000 * number + 1)
             await _call(client, "import_conversation", account.agent_id, name, export=copies)
     memory = Memory(home.config / _STORE_FILE, ("en", "en"), rooms=(RECORD,))
     for number, build in enumerate(iter_record_builders(size.turns, time.time())):
@@ -194,9 +194,21 @@ async def fill_home(home: HomeAssistantProcess, url: str, size: HomeSize) -> Acc
     return account
 
 
+def _make_topic(number: int) -> str:
+    return f"the lamp and the door number {number}, which came to the garden with a letter"
+
+
+def _copy_exchange(exported: dict[str, Any], number: int, first: int) -> dict[str, Any]:
+    """Return an exported conversation with `number` copies of its only exchange, about the topics from `first` on."""
+    (exchange,) = exported["exchanges"]
+    text = json.dumps(exchange)
+    exchanges = [json.loads(text.replace(_make_topic(0), _make_topic(each))) for each in range(first, first + number)]
+    return {**exported, "exchanges": exchanges}
+
+
 async def _export_exchange(client: Client, agent_id: str) -> dict[str, Any]:
     """Return an exported conversation of one exchange about the topic 0, which is then no longer stored."""
-    text = f"explain {make_topic(0)}"
+    text = f"explain {_make_topic(0)}"
     await client.send_command("conversation/process", text=text, agent_id=agent_id, conversation_id="template")
     answer = await _call(client, "get_conversation", agent_id, "template", content="export")
     await _call(client, "delete_conversation", agent_id, "template")

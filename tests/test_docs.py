@@ -194,6 +194,14 @@ def test_command_that_is_shown_exists(subtests: pytest.Subtests) -> None:
             assert [module for module in ours if not [*REPOSITORY.glob(f"{module}*")]] == []
 
 
+def test_every_benchmark_is_in_the_table_of_benchmarks() -> None:
+    programs = {each.stem for each in (REPOSITORY / "benchmarks").glob("*.py") if "\ndef main()" in each.read_text()}
+
+    listed = re.findall(r"^\| `\S+ -m benchmarks\.(\w+)", (REPOSITORY / "CONTRIBUTING.md").read_text(), re.MULTILINE)
+
+    assert set(listed) == programs
+
+
 PROGRAM_COMMANDS = [each for each in SHOWN if re.match(r"scripts/(setup|test|lint|demo)\b", each)]
 
 
