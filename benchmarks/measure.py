@@ -129,7 +129,7 @@ def _run_once(
         ]
         for take in sides if start % (2 * _BLOCK_TURNS) else reversed(sides):
             take()
-        if monotonic() > until:
+        if run.contender_times and monotonic() > until:
             return run
     run.is_finished = True
     return run

@@ -18,12 +18,14 @@ from custom_components.windowed_conversation.const import CONF_ROUTING
 from custom_components.windowed_conversation.memory.core import Memory
 from custom_components.windowed_conversation.turn.routing import RoutingMode
 from demo.model_server import ModelServer
+from tests.documents import DOCS, prose
 
 from .conftest import SayFn, SetUpFn
 
 _FOLDER = Path(__file__).parents[2] / "benchmarks"
 _HOUSEHOLD: dict[str, Any] = json.loads((_FOLDER / "memory_household.json").read_text())
 _MORE = (_FOLDER / "memory_more_facts.txt").read_text()
+_PAGE = " ".join(prose(DOCS / "decisions" / "memory-without-vectors.md").split())
 _START = 1_760_000_000.0
 _DAY = 86_400.0
 
@@ -77,4 +79,5 @@ async def test_prompt_has_the_fact_that_answers_among_hundreds_of_others(
 
     assert len(list(more_facts())) == 400
     assert len(missed) <= len(asked) * 0.1, missed
+    assert f"for {len(asked) - len(missed)} of the {len(asked)} questions" in _PAGE, missed
     assert leaked == []
