@@ -57,7 +57,7 @@ class LiveContextTimer:
             clock.cpu_milliseconds = (time.thread_time() - began) * 1e3
             return context
 
-        setattr(TurnContext, "live", timed_build)  # noqa: B010
+        setattr(TurnContext, "build_live_context", timed_build)  # noqa: B010
 
 
 def measure_busy() -> None:
