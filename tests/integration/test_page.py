@@ -17,12 +17,20 @@ from pytest_homeassistant_custom_component.common import (
 )
 
 from custom_components.windowed_conversation.agents.agent import SIGNAL_AGENT_CHANGED
-from custom_components.windowed_conversation.const import CONF_HISTORY_TOKENS, CONF_RECORD, DOMAIN
+from custom_components.windowed_conversation.const import (
+    CONF_HISTORY_TOKENS,
+    CONF_RECORD,
+    CONF_SCOPE,
+    CONF_STATES,
+    DOMAIN,
+)
+from custom_components.windowed_conversation.turn.routing import Scope
 from demo.model_server import ModelServer, call, words
 
 from .actions import MEMORY_ACTIONS, TURN_ACTIONS, act
 from .conftest import AGENT, SayFn, SetUpFn, flush_store, listed, start, stop
 from .page import Refused, Visit, Visitor, visit
+from .states import add_satellite
 from .test_rights import CHANGING, READING
 
 __all__ = ["visit"]
@@ -389,3 +397,41 @@ async def test_device_of_an_agent_links_to_no_page_without_the_frontend(
 
     assert [each.configuration_url for each in devices] == [None] * len(devices)
     assert devices
+
+
+async def test_conversations_of_one_name_have_nothing_of_each_other(
+    *, set_up: SetUpFn, home: HomeAssistant, visit: Visit, say: SayFn
+) -> None:
+    await set_up(**{CONF_SCOPE: Scope.USER, CONF_STATES: True})
+    ada, grace = await visit("Ada"), await visit("Grace")
+    await say("the word is heron", context=grace.context)
+    (before,) = (await grace.call("conversations"))["conversations"]
+    await say("turn on the kitchen light", context=ada.context, device_id=add_satellite(home, "Ada's satellite"))
+    (turn,) = (await ada.call("turns"))["turns"]
+
+    (shown,) = (await grace.call("conversations"))["conversations"]
+    await grace.call("delete_conversation", entity_id=AGENT, conversation_id="user")
+    kept = await ada.call("get_turn", turn_id=turn["turn_id"])
+
+    assert shown == {**before, "last_used": shown["last_used"]}
+    assert before["figures"]["live_tokens"] > 0
+    assert kept["context"] is not None
+
+
+async def test_summary_that_a_person_requests_is_read_by_nobody_else(
+    *, set_up: SetUpFn, home: HomeAssistant, visit: Visit, say: SayFn
+) -> None:
+    await set_up(**{CONF_RECORD: "full"})
+    ada, grace = await visit("Ada"), await visit("Grace")
+    for text in ("the word is heron", "say it again"):
+        await say(text, "adas", context=ada.context)
+
+    await ada.call("summarize_conversation", entity_id=AGENT, conversation_id="adas", keep=1)
+    await flush_store(home)
+    (summary,) = (await ada.call("list_turns", route="summary"))["turns"]
+    opened = await ada.call("get_turn", turn_id=summary["turn_id"], request=1)
+
+    assert "heron" in str(opened["sent"])
+    assert (await grace.call("list_turns", route="summary"))["turns"] == []
+    with pytest.raises(Refused, match="unknown_turn"):
+        await grace.call("get_turn", turn_id=summary["turn_id"])

@@ -50,6 +50,7 @@ class RecentTurn:
     """A turn in working memory, at any record level."""
 
     record: TurnRecord
+    window_key: str
     # The id of the person, or else of the device, so that nobody's many turns take the place of another's.
     speaker_id: str | None
     speaker: Speaker
@@ -133,9 +134,9 @@ class AgentState:
         """The agent's conversations."""
         return self.conversations.windows
 
-    def drop_recent_turns(self, conversation: str) -> None:
-        """Drop the turns of a conversation from working memory."""
-        others = [recent for recent in self.recent_turns if recent.record["conversation_id"] != conversation]
+    def drop_recent_turns(self, window_key: str) -> None:
+        """Drop the turns of a window from working memory."""
+        others = [recent for recent in self.recent_turns if recent.window_key != window_key]
         self.recent_turns.clear()
         self.recent_turns.extend(others)
 

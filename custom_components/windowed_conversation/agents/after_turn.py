@@ -140,7 +140,7 @@ def start_summary(agent: Agent, turn: ConversationTurn) -> None:
     """Start a summary in the background if the turn evicted exchanges that are worth summarizing."""
     if turn.window.pending_summary is not None and is_summary_due(agent, turn.window, turn.state):
         context: llm.LLMContext = turn.user_input.as_llm_context(DOMAIN)
-        summarizer = Summarizer(agent, turn.window, context, turn.entity_id, turn)
+        summarizer = Summarizer(agent, turn.window, context, turn.entity_id, turn.speaker.person, turn)
         agent.entry.async_create_background_task(
             agent.hass, summarizer.async_summarize_evicted(), f"summary for {turn.entity_id}", eager_start=False
         )

@@ -116,7 +116,7 @@ def async_record_turn(agent: Agent, turn: ConversationTurn) -> None:
         own = [each for each in turns if each.speaker_id == speaker_id]
         if len(own) >= MAX_SPEAKER_TURNS:
             turns.remove(own[0])
-        turns.append(RecentTurn(record, speaker_id, turn.speaker, speech, complete, context, attempts))
+        turns.append(RecentTurn(record, turn.window_key, speaker_id, turn.speaker, speech, complete, context, attempts))
     _async_store_turn(agent, record, state.attempts, state.started_at, text)
 
 

@@ -83,7 +83,7 @@ async def _async_read_conversations(call: ServiceCall) -> ServiceResponse:
     """Return the newest conversations that the user may see, with their figures but without text."""
     agents = await access.async_resolve_agents(call, POLICY_READ)
     visible = (each for each in access.list_visible_windows(agents, call) if each.stats.exchange_count)
-    speakers, words = await _async_read_speakers(call.hass), await _async_read_titles(agents.values())
+    speakers, words = await _async_read_speakers(call), await _async_read_titles(agents.values())
     rows: list[JsonValueType] = [
         await _async_format_row(call.hass, each, speakers, words.get((each.agent.id, each.key), ""))
         for each in islice(visible, _MAX_CONVERSATIONS)
@@ -106,7 +106,7 @@ async def _async_read_conversation(call: ServiceCall) -> ServiceResponse:
         # the conversation can be shown without it
         with suppress(TurnError):
             weight = await async_weigh_request(agent, build_llm_context(call))
-    exchanges, speakers = window.exchanges(), await _async_read_speakers(call.hass, window.conversation_id)
+    exchanges, speakers = window.exchanges(), await _async_read_speakers(call, window.conversation_id)
     title = next((_format_title(each) for each in exchanges if not is_summary(each)), "")
     return {
         **await _async_format_row(call.hass, found, speakers, title),
@@ -129,20 +129,22 @@ async def _async_read_exchange(call: ServiceCall) -> ServiceResponse:
     raise target.build_refusal("unknown_exchange")
 
 
-async def _async_read_speakers(hass: HomeAssistant, conversation: str | None = None) -> _Speakers:
+async def _async_read_speakers(call: ServiceCall, conversation: str | None = None) -> _Speakers:
     """Return the device and the automation of the newest turn of each conversation, as far as they are known.
 
-    The record is not read if only one conversation is asked for, and working memory has a turn of it.
+    Other people may have a conversation of the same name, so only turns of the user and of unknown speakers count. The
+    record is not read if only one conversation is asked for, and working memory has a turn of it.
     """
+    hass, people = call.hass, frozenset({call.context.user_id, None})
     recent = {
         each.record["conversation_id"]: (each.record["device"], each.record["automation"])
         for each in reversed(async_find_recent_turns(hass))
-        if each.record["conversation_id"] is not None
+        if each.record["conversation_id"] is not None and each.record["person"] in people
     }
     stored: dict[str, tuple[str | None, str | None]] = {}
     if conversation not in recent and (store := async_get_store(hass)) is not None:
         with suppress(MemoryUnavailable):
-            stored = await store.async_read(lambda memory: RecordedTurns(memory.database).list_speakers(), stored)
+            stored = await store.async_read(lambda memory: RecordedTurns(memory.database).list_speakers(people), stored)
     return {**stored, **recent}
 
 
@@ -205,9 +207,7 @@ def build_figures(found: access.VisibleWindow) -> dict[str, Any]:
             **build_window_figures(found.stats),
             "newest_tokens": exchanges[-1].tokens if exchanges else None,
             # of the newest turn, as far as it is known
-            "live_tokens": next(
-                (each.context.live_tokens for each in recent if each.record["conversation_id"] == name), None
-            ),
+            "live_tokens": next((each.context.live_tokens for each in recent if each.window_key == found.key), None),
             "low_water_tokens": int(agent.config.policy.low_water_tokens),
         },
     }

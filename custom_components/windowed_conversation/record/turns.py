@@ -1,6 +1,6 @@
 """The recorded turns: lists of them, single ones with their text, an export, and the sums of a day."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, tzinfo
 import json
@@ -119,16 +119,19 @@ class RecordedTurns:
             found = _read_turns(connection, "WHERE id = ?", (turn_id,))
             return _add_whole_text(connection, found[0]) if found else None
 
-    def list_speakers(self) -> dict[str, tuple[str | None, str | None]]:
-        """Return the device and the automation of the newest turn of each conversation, in the newest 2,000 turns."""
+    def list_speakers(self, people: Collection[str | None]) -> dict[str, tuple[str | None, str | None]]:
+        """Return the device and the automation of the newest turn of each conversation, in the newest 2,000 turns.
+
+        Only turns of these people count. None stands for unknown speakers.
+        """
         query = """
-            SELECT figures ->> 'conversation_id', figures ->> 'device', figures ->> 'automation'
+            SELECT figures ->> 'conversation_id', figures ->> 'person', figures ->> 'device', figures ->> 'automation'
             FROM turn_record ORDER BY id DESC LIMIT ?
         """
         speakers: dict[str, tuple[str | None, str | None]] = {}
         with self._database.read_transaction() as connection:
-            for conversation, device, automation in connection.execute(query, (_MAX_SPEAKER_TURNS,)):
-                if conversation is not None:
+            for conversation, person, device, automation in connection.execute(query, (_MAX_SPEAKER_TURNS,)):
+                if conversation is not None and person in people:
                     speakers.setdefault(conversation, (device, automation))
         return speakers
 

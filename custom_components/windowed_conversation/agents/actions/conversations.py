@@ -155,7 +155,7 @@ async def _async_delete_conversation(call: ServiceCall) -> ServiceResponse:
         conversation.agent.windows.drop(conversation.window_key)
     except WindowBusy as err:
         raise conversation.build_refusal("window_in_use") from err
-    conversation.agent.state.drop_recent_turns(conversation.window.conversation_id)
+    conversation.agent.state.drop_recent_turns(conversation.window_key)
     conversation.agent.notify_listeners()
     return {**conversation.ids, **_count_content(stats)}
 
@@ -239,7 +239,8 @@ async def _async_summarize_conversation(call: ServiceCall) -> ServiceResponse:
     conversation = await access.async_resolve_conversation(call, POLICY_CONTROL)
     _require_usable_model(conversation)
     agent, window = conversation.agent, conversation.window
-    summarizer = Summarizer(agent, window, build_llm_context(call), conversation.entity_id)
+    person = WindowKey.parse(conversation.window_key).user
+    summarizer = Summarizer(agent, window, build_llm_context(call), conversation.entity_id, person)
     if summarizer.is_running:
         raise conversation.build_refusal("window_in_use")
     passage = build_summary_input(window, max(1, call.data["keep"]))

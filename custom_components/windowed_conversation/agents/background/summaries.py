@@ -91,6 +91,8 @@ class Summarizer:
     # The context for the tools in the request.
     llm_context: llm.LLMContext
     entity_id: str
+    # Who may read its record, or None for everybody.
+    person: str | None
     # The turn that evicted exchanges, or None if an action requested the summary.
     cause: ConversationTurn | None = None
 
@@ -123,10 +125,8 @@ class Summarizer:
         """
         agent, window, cause, conversation = self.agent, self.window, self.cause, self.window.conversation_id
         fields: dict[str, Any] = {"route": "summary", "conversation_id": conversation, "entity_id": self.entity_id}
-        if cause is None:
-            fields["reason"] = "action"
-        else:
-            fields |= {"reason": "trim", "person": cause.speaker.person, "summarizes_turn": cause.id}
+        fields |= {"person": self.person, "reason": "trim" if cause else "action"}
+        fields |= {"summarizes_turn": cause.id} if cause else {}
         with record_background(agent, **fields) as requests, ExitStack() as stack:
             agent.summarizing_windows.add(window)
             stack.callback(agent.summarizing_windows.discard, window)
