@@ -3,6 +3,7 @@
 The caller chooses the model server; turns.py defines how a turn is taken.
 """
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 import hashlib
@@ -19,6 +20,8 @@ STT_ENTITY_ID = "stt.scripted_voice"
 TTS_ENTITY_ID = "tts.scripted_voice"
 
 _FLOW_PATH = "/api/config/config_entries"
+# The states of an account that is about to be reloaded, or is being reloaded.
+_RELOADING = frozenset({"not_loaded", "setup_in_progress", "unload_in_progress"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,16 +121,18 @@ async def find_account(client: Client, entry_id: str | None = None) -> Account |
 
 
 async def change_agent(client: Client, account: Account, changes: Mapping[str, Any]) -> None:
-    """Submit the agent's form with these fields changed. Raises DemoError."""
+    """Submit the agent's form with these fields changed, and wait until its account is reloaded. Raises DemoError."""
     handler = [account.entry_id, "conversation"]
     form = await client.post(f"{_FLOW_PATH}/subentries/flow", {"handler": handler, "subentry_id": account.subentry_id})
     await _submit_form(client, form, fill_form(form, changes))
+    await _wait_for_reload(client, account.entry_id)
 
 
 async def change_options(client: Client, account: Account, changes: Mapping[str, Any]) -> None:
-    """Submit the account's options form with these fields changed. Raises DemoError."""
+    """Submit the account's options form with these fields changed, and wait until it is reloaded. Raises DemoError."""
     form = await client.post(f"{_FLOW_PATH}/options/flow", {"handler": account.entry_id})
     await _submit_form(client, form, fill_form(form, changes), kind="options/flow")
+    await _wait_for_reload(client, account.entry_id)
 
 
 async def prefer_agent(client: Client, agent_id: str) -> str:
@@ -220,6 +225,15 @@ def _build_agent_changes(model: ModelAccess) -> Json:
     if model.record_level is not None:
         changes["record"] = model.record_level
     return changes
+
+
+async def _wait_for_reload(client: Client, entry_id: str) -> None:
+    """Wait until an account is loaded, or cannot be. Its agents do not exist before."""
+    while True:
+        found: Json = await client.send_command("config_entries/get_single", entry_id=entry_id)
+        if found["config_entry"]["state"] not in _RELOADING:
+            return
+        await asyncio.sleep(0.05)
 
 
 async def _fetch_entries(client: Client) -> list[Json]:

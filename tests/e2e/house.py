@@ -95,7 +95,6 @@ class House:
     async def change_agent(self, **changes: Any) -> None:
         """Change the agent through its form, which reloads it; a section is a dict of its fields."""
         await change_agent(self.client, self.account, changes)
-        await self.wait_until_loaded()
 
     async def wait_until_loaded(self) -> None:
         """Wait until the account is loaded again; a change of its agent reloads it."""

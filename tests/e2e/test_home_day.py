@@ -6,6 +6,7 @@ Each row of a day is a sentence, a pattern for its answer, and the entity that h
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 import re
 from typing import NamedTuple
@@ -20,7 +21,7 @@ from demo.model_server import ModelServer
 from demo.providers import build_scripted_model, get_model_name
 from demo.setup_agent import ensure_pipeline, find_sensor_ids, prefer_agent, replace_accounts
 from demo.turns import Turn, take_turn
-from tests.e2e.house import House
+from tests.e2e.house import House, wait_for
 from tests.e2e.test_satellite import say_to_satellite
 
 _APOLOGY = "I am a scripted model and know only"
@@ -151,20 +152,31 @@ async def home(tmp_path_factory) -> AsyncIterator[House]:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def stories(tmp_path_factory) -> list[tuple[str, int, float]]:
-    """Return the answer, the requests, and the cost in cents of each sentence of README, said in a new home."""
+async def stories(tmp_path_factory) -> list[tuple[str, int, str]]:
+    """Return the answer, the requests, and the cost of each sentence of README, said in a new home.
+
+    Raises TimeoutError if a cost does not become the one in README.
+    """
     conversation_id, happened = None, []
     async with run_home(tmp_path_factory.mktemp("stories")) as home:
         for story in _STORIES:
             asked = len(home.model.requests)
             if "satellite" in story.scene:
-                happened.append((await say_to_satellite(home, story.sentence), len(home.model.requests) - asked, 0.0))
+                happened.append(
+                    (await say_to_satellite(home, story.sentence), len(home.model.requests) - asked, "Nothing")
+                )
                 continue
             turn = await home.say(story.sentence, None if "new conversation" in story.scene else conversation_id)
             conversation_id = turn.conversation_id
-            cost = float(await home.sensor("turn_cost"))
-            happened.append((turn.speech, len(home.model.requests) - asked, 100 * cost))
+            cost = await wait_for(partial(read_cost, home), lambda cost, story=story: cost == story.cost)
+            happened.append((turn.speech, len(home.model.requests) - asked, cost))
     return happened
+
+
+async def read_cost(home: House) -> str:
+    """Return the cost of the last turn in the words of README. It is known a little later than the turn."""
+    cents = 100 * float(await home.sensor("turn_cost"))
+    return f"{cents:.2f} cents" if cents else "Nothing"
 
 
 def parse_day(table: str) -> list[tuple[str, str, str]]:
@@ -210,7 +222,7 @@ async def test_each_sentence_of_the_readme_is_answered_as_it_says(stories, subte
 
 
 async def test_each_sentence_of_the_readme_is_answered_by_whom_it_says_and_for_its_cost(stories, subtests):
-    for story, (_, requests, cents) in zip(_STORIES, stories, strict=True):
+    for story, (_, requests, cost) in zip(_STORIES, stories, strict=True):
         with subtests.test(sentence=story.sentence):
             assert requests == story.who.startswith("The model,")
-            assert story.cost == (f"{cents:.2f} cents" if cents else "Nothing")
+            assert story.cost == cost

@@ -174,4 +174,5 @@ async def test_cost_is_what_the_price_list_says(asked, name):
     await asked.say("my name is Ada")
     (request,) = asked.model.requests
     expected = price(case.vendor, case.family or case.model, request.usage)
-    assert float(await asked.sensor("turn_cost")) == pytest.approx(expected)
+    # known a little later than the turn
+    await asked.wait_for_sensor("turn_cost", lambda cost: float(cost) == pytest.approx(expected))
