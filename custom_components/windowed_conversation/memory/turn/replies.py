@@ -71,7 +71,7 @@ def _parse_long_reply(text: str, language: str) -> bool | None:
     A yes may also be those words alone: "delete it". A refusal is a negation among the words with which people take
     something back.
     """
-    if is_question(text):
+    if is_question(text) or _ends_in_question_word(text, language):
         return None
     base = base_language(language)
     parts = _split_parts(text, language, _AGREEMENTS, _YES_CONTINUES)
@@ -86,6 +86,17 @@ def _parse_long_reply(text: str, language: str) -> bool | None:
     refusal = _split_parts(text, language, ("no",), _NO_CONTINUES)
     negates = _Part.ANSWER in refusal or compile_words("negations", base).search(text.casefold())
     return False if negates and _Part.OTHER not in refusal else None
+
+
+def _ends_in_question_word(text: str, language: str) -> bool:
+    """Return whether a reply asks back without a question mark, as speech recognition writes it: "delete what exactly"."""
+    pattern, phrases = _compile_phrases(base_language(language), _AGREEMENTS, _YES_CONTINUES)
+    found = pattern.findall(_join_words(text))
+    while found and phrases.get(found[-1]) in {_Part.ANSWER, _Part.POLITENESS}:
+        found.pop()
+    edge = " " if get_word_boundary(language) else ""
+    question_words = load_language(language)["question_words"].split()
+    return (edge + " ".join(found)).endswith(tuple(edge + word for word in question_words))
 
 
 def _is_answer(text: str, language: str, names: tuple[str, ...]) -> bool:
