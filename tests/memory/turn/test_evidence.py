@@ -142,6 +142,8 @@ def test_request_with_a_sharp_s_states_nothing() -> None:
         ("who lives in Hamburg", "What did Tom say, who lives in Hamburg, about it?", None),
         ("the code is 1234", "the code is 4321", None),
         ("the code", f"the code {'very ' * 80} long", None),
+        ("the bins go out on Friday", "Ben said the bins go out on Friday, is that true?", None),
+        ("I'm allergic to nuts", "I'm allergic to nuts, is there any in this cake?", "I'm allergic to nuts"),
     ],
 )
 def test_quote_is_widened_to_the_clauses_of_a_statement(quote: str, said: str, statement: str | None) -> None:
@@ -156,6 +158,8 @@ def test_quote_is_widened_to_the_clauses_of_a_statement(quote: str, said: str, s
         ("Ada eats fish", "I don't eat fish", "I don't eat fish"),
         ("The bins go out on Friday", *["Ben thinks the bins never go out on Friday"] * 2),
         ("The bins are full", *["If the bins are full, then call me"] * 2),
+        ("The bins go out on Friday", *["Ben said the bins go out on Friday"] * 2),
+        ("The bins go out on Friday", *["the bins go out on Friday according to Ben"] * 2),
         ("The dentist is at four in Hamburg", *["my dentist is at four"] * 2),
         ("Mallory may enter", "my dentist is at four", None),
     ],

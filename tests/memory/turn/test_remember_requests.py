@@ -162,6 +162,26 @@ def test_a_fact_that_is_named_is_closed(memory: Memory) -> None:
     assert list_phrases(done)[1:] == [(ReplyKey.REPLACES, ("The wifi password is sunflower",))]
 
 
+@pytest.mark.parametrize(
+    ("old", "text", "is_closed"),
+    [
+        ("The garage door is green", "The garage code is 4711", False),
+        ("Leo likes the old swing", "Leo has a violin lesson", False),
+        ("My garage code is 1234", "My code for the garage is 4711", True),
+        ("I work at the bakery", "I work at the station", True),
+        ("My teacher is called Mrs Weber", "My teacher is called Mr Maier", True),
+    ],
+)
+def test_a_fact_that_is_named_is_closed_only_by_one_about_the_same_thing(
+    memory: Memory, old: str, text: str, *, is_closed: bool
+) -> None:
+    told(memory, "anna", old)
+
+    remember_statement(memory, speaker("anna", text), text, text, source="tool", replaces=old)
+
+    assert (old not in known(memory, "anna")) is is_closed
+
+
 def test_a_fact_told_a_hundred_times_is_one(memory: Memory) -> None:
     told(memory, "anna", *["The bins go out on Friday"] * 100)
 

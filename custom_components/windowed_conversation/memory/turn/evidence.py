@@ -11,6 +11,7 @@ from ..core import MAX_FACT_CHARS, base_language
 from .speaker import (
     Speaker,
     get_word_boundary,
+    is_about_speaker,
     is_quote_from,
     is_spoken_question,
     is_supported_by,
@@ -20,8 +21,8 @@ from .speaker import (
 
 # The minimum share of a fact's words that the user's clause must contain, else the clause is stored instead of it.
 _MIN_OWN_SHARE = 0.8
-# The minimum share of the clause's words that such a fact must contain: a clause that was cut may mean something else.
-_MIN_COVERED_SHARE = 0.6
+# The share of the clause's words that such a fact must contain: without "Ben said", a clause means something else.
+_COVERED_SHARE = 1.0
 
 _CLAUSE_PATTERN = re.compile(r"(?:[^.!?:;,\n。！？：；，、]|[.:,](?=\S))+[.!?]*")  # noqa: RUF001 - of several scripts
 SENTENCE_PATTERN = re.compile(r"(?:[^.!?\n。！？]|[.](?=\S))+[.!?。！？]*")  # noqa: RUF001 - of several scripts
@@ -37,7 +38,8 @@ def find_statement(quote: str, said: str, language: str) -> str | None:
     """Return the clauses of a sentence that contain a quote, or None if they are no statement of the user's own.
 
     A question, a request to the assistant, words between quotation marks, and a text that a request introduces
-    ("translate this: ...") state nothing.
+    ("translate this: ...") state nothing. In a sentence that asks something ("..., is that true?"), only what is about
+    the speaker is stated.
     """
     if not is_quote_from(quote, said):
         return None
@@ -50,8 +52,9 @@ def find_statement(quote: str, said: str, language: str) -> str | None:
         return None
     start, end = tokens[first][1].start(), tokens[first + len(wanted) - 1][1].end()
     sentences = [each.group() for each in SENTENCE_PATTERN.finditer(said) if each.start() < end and start < each.end()]
-    is_asked = any(is_question(each) and _is_request(each, language) for each in sentences)
     clause = said[start:end].strip(SENTENCE_MARKS)
+    is_own = is_about_speaker(clause, language)
+    is_asked = any(is_question(each) and (not is_own or _is_request(each, language)) for each in sentences)
     heading = _HEADING_PATTERN.split(said[:start])[0] if _HEADING_PATTERN.search(said[:start]) else ""
     if is_asked or is_question(clause) or _is_request(clause, language) or _is_quoted(said[:start], clause, quote):
         return None
@@ -61,14 +64,14 @@ def find_statement(quote: str, said: str, language: str) -> str | None:
 def choose_fact_text(text: str, statement: str, speaker: Speaker) -> str | None:
     """Return the text to store for a statement, or None if the model's text says something else.
 
-    It is the model's text if nearly all of its words are the user's, it leaves out little, and it has as many negations
-    and conditions. Otherwise, it is the statement itself.
+    It is the model's text if nearly all of its words are the user's, it leaves out none but small ones, and it has as
+    many negations and conditions. Otherwise, it is the statement itself.
     """
     words, name = speaker.build_words(), speaker.name
     if not is_supported_by(text, statement, name, words):
         return None
     is_own = is_supported_by(text, statement, name, words, _MIN_OWN_SHARE)
-    is_whole = is_supported_by(statement, text, name, words, _MIN_COVERED_SHARE)
+    is_whole = is_supported_by(statement, text, name, words, _COVERED_SHARE)
     limits = [compile_words(each, base_language(speaker.language)) for each in ("negations", "conditions")]
     counts = [[len(each.findall(said.casefold())) for each in limits] for said in (text, statement)]
     return text if is_own and is_whole and counts[0] == counts[1] else statement

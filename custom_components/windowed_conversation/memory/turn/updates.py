@@ -20,6 +20,8 @@ _MIN_SHARE_OF_SHORTER = 0.6
 _MIN_SHARE_OF_LONGER = 0.5
 # The minimum share of the subject of the shorter of two facts that the other one has, if a model says that it is newer.
 _MIN_SHARED_SUBJECT = 0.4
+# With fewer shared words, a garage's code is taken for its door.
+_MIN_SHARED_WORDS = 2
 
 # Words in the lists with at least this length also match with an ending: "montags".
 _MIN_STEM_CHARS = 5
@@ -117,6 +119,8 @@ def build_search_query(text: str, language: str, words: Words) -> str:
 def shares_subject(text: str, old_text: str, language: str, words: Words, said: str = "") -> bool:
     """Return whether two facts are about the same thing: share enough of the shorter one's subject, and the name.
 
+    One word is enough if it is the subject before the same verb ("is called"), or a verb with synonyms ("works").
+
     If `said` is given, the shared words must be among those that were said.
     """
     patterns = _load_patterns(base_language(language))
@@ -126,7 +130,11 @@ def shares_subject(text: str, old_text: str, language: str, words: Words, said: 
         shared &= words.build_term_set(said) | _find_synonyms(clean_text(said), patterns)
     shortest = min(len(new.subject), len(old.subject))
     is_addition = bool(patterns.addition.search(new.said))
-    return new.name == old.name and not is_addition and 0 < len(shared) >= _MIN_SHARED_SUBJECT * shortest
+    is_same_subject = bool(new.state.head) and new.state.head == old.state.head
+    is_same_verb = any(term[0] == "=" for term in shared)
+    least = 1 if is_same_subject or is_same_verb else min(_MIN_SHARED_WORDS, shortest)
+    is_same = len(shared) >= max(least, 1, _MIN_SHARED_SUBJECT * shortest)
+    return new.name == old.name and not is_addition and is_same
 
 
 def may_replace(text: str, old_text: str, language: str, words: Words) -> bool:
