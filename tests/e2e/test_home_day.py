@@ -168,7 +168,7 @@ async def stories(tmp_path_factory) -> list[tuple[str, int, str]]:
                 continue
             turn = await home.say(story.sentence, None if "new conversation" in story.scene else conversation_id)
             conversation_id = turn.conversation_id
-            cost = await wait_for(partial(read_cost, home), lambda cost, story=story: cost == story.cost)
+            cost = await wait_for(partial(read_cost, home), story.cost.__eq__)
             happened.append((turn.speech, len(home.model.requests) - asked, cost))
     return happened
 

@@ -89,7 +89,7 @@ def _parse_long_reply(text: str, language: str) -> bool | None:
 
 
 def _ends_in_question_word(text: str, language: str) -> bool:
-    """Return whether a reply asks back without a question mark, as speech recognition writes it: "delete what exactly"."""
+    """Return whether a reply asks back, without the question mark that speech recognition leaves out."""
     pattern, phrases = _compile_phrases(base_language(language), _AGREEMENTS, _YES_CONTINUES)
     found = pattern.findall(_join_words(text))
     while found and phrases.get(found[-1]) in {_Part.ANSWER, _Part.POLITENESS}:
