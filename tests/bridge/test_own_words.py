@@ -28,7 +28,6 @@ MISSED = {
     "sv": ["glöm det där med nötterna"],
     "nl": ["haal dat over oma haar verjaardag maar weg"],
     "pt": ["aquilo de eu não poder comer marisco podes tirar"],
-    "zh-Hans": ["小宝学钢琴的事你就别记着了"],
 }
 
 type Row = dict[str, str]
