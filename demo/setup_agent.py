@@ -123,6 +123,8 @@ async def find_account(client: Client, entry_id: str | None = None) -> Account |
 async def change_agent(client: Client, account: Account, changes: Mapping[str, Any]) -> None:
     """Submit the agent's form with these fields changed, and wait until its account is reloaded. Raises DemoError."""
     handler = [account.entry_id, "conversation"]
+    # its forms cannot be opened during a reload
+    await _wait_for_reload(client, account.entry_id)
     form = await client.post(f"{_FLOW_PATH}/subentries/flow", {"handler": handler, "subentry_id": account.subentry_id})
     await _submit_form(client, form, fill_form(form, changes))
     await _wait_for_reload(client, account.entry_id)
@@ -130,6 +132,7 @@ async def change_agent(client: Client, account: Account, changes: Mapping[str, A
 
 async def change_options(client: Client, account: Account, changes: Mapping[str, Any]) -> None:
     """Submit the account's options form with these fields changed, and wait until it is reloaded. Raises DemoError."""
+    await _wait_for_reload(client, account.entry_id)
     form = await client.post(f"{_FLOW_PATH}/options/flow", {"handler": account.entry_id})
     await _submit_form(client, form, fill_form(form, changes), kind="options/flow")
     await _wait_for_reload(client, account.entry_id)

@@ -4,11 +4,20 @@ Home Assistant's elements are located by their tag names, through their shadow r
 """
 
 import asyncio
+from contextlib import suppress
 import json
 import os
 import time
 
-from playwright.async_api import Browser, BrowserContext, Locator, Page, ViewportSize, expect
+from playwright.async_api import (
+    Browser,
+    BrowserContext,
+    Locator,
+    Page,
+    TimeoutError as LocatorTimeout,
+    ViewportSize,
+    expect,
+)
 
 from demo.client import Client
 from demo.home_assistant import REPOSITORY
@@ -29,6 +38,8 @@ _NEW_TAB = "about:blank"
 
 # Milliseconds to wait for a page of the frontend on a busy machine with two cores.
 _TIMEOUT_MS = 60_000
+# A dialog is closed within as many clicks, and that time.
+_CLICKS = 6
 _GROWING = "…"
 
 expect.set_options(timeout=_TIMEOUT_MS)
@@ -69,10 +80,14 @@ async def navigate(page: Page, url: str) -> None:
 
 
 async def close_dialog(page: Page) -> None:
-    """Close the open dialog."""
+    """Close the open dialog. A click while its content changes has no effect, so it is repeated."""
     button = page.locator("[data-dialog=close]").locator("visible=true").last
-    await button.click()
-    await button.wait_for(state="hidden")
+    for _ in range(_CLICKS):
+        await button.click()
+        with suppress(LocatorTimeout):
+            await button.wait_for(state="hidden", timeout=_TIMEOUT_MS / _CLICKS)
+            return
+    raise AssertionError("the dialog stays open")
 
 
 _READ_MESSAGES = """chat => [...chat.shadowRoot.querySelectorAll('.message')].map(message =>
