@@ -1,6 +1,7 @@
 """Tests for sentences of strangers: those that nobody has read who wrote the templates, and those that were read since.
 
 The share of the unread ones is that of a family's next sentence, as long as no template is written for a row of them.
+Four templates were written for Japanese requests, of which 82 percent were understood before.
 """
 
 from collections.abc import Callable
