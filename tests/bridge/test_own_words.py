@@ -5,6 +5,7 @@ are ordinary sentences among them.
 """
 
 from collections.abc import Callable
+from contextlib import closing
 from functools import partial
 import json
 from pathlib import Path
@@ -31,44 +32,52 @@ MISSED = {
 }
 
 type Row = dict[str, str]
-type Check = Callable[[Row, str, Memory], bool]
+type Check = Callable[[Row, str, Path], bool]
 
 
 def anna(row: Row, language: str) -> Speaker:
     return Speaker(row["say"], language, "anna-id", "Anna", is_alone=True)
 
 
-def asks_about_turns(row: Row, language: str, _: Memory) -> bool:
+def asks_about_turns(row: Row, language: str, _: Path) -> bool:
     # the sentence before named the same thing
     return match_turn_question(row["say"], language, lambda: row["say"]) == row["kind"]
 
 
-def asks_memory(row: Row, language: str, _: Memory, *, kind: RequestKind) -> bool:
+def asks_memory(row: Row, language: str, _: Path, *, kind: RequestKind) -> bool:
     request = match_request(row["say"], language)
     return request is not None and request.kind is kind
 
 
-def is_remembered(row: Row, language: str, memory: Memory, *, is_private: bool) -> bool:
+def open_memory(path: Path, language: str) -> closing[Memory]:
+    return closing(Memory(path, (base_language(language), "en")))
+
+
+def is_remembered(row: Row, language: str, path: Path, *, is_private: bool) -> bool:
     request = match_request(row["say"], language)
     if request is None or request.kind is not RequestKind.REMEMBER:
         return False
-    remember_statement(memory, anna(row, language), request.text, row["say"], is_private=request.is_private)
-    (fact,) = memory.get_facts("anna-id", private=True)
+    with open_memory(path, language) as memory:
+        remember_statement(memory, anna(row, language), request.text, row["say"], is_private=request.is_private)
+        (fact,) = memory.get_facts("anna-id", private=True)
     text = fact.text.casefold()
     is_whole = row["fact"].casefold() in text and row["not"].casefold() not in text
     return is_whole and (fact.private, fact.person) == (is_private, "anna-id" if is_private else None)
 
 
-def is_found(row: Row, language: str, memory: Memory) -> bool:
-    memory.add_fact(row["stored"])
-    memory.add_fact("The piano tuner is called Xaver Quill")
+def is_found(row: Row, language: str, path: Path) -> bool:
     request = match_request(row["say"], language)
     forget = FORGET_BY_KIND.get(request.kind) if request else None
-    reply = forget(memory, speaker=anna(row, language), query=request.text) if request and forget else None
-    return reply is not None and reply.phrase in FOUND and row["stored"] in reply.fact_texts
+    if request is None or forget is None:
+        return False
+    with open_memory(path, language) as memory:
+        memory.add_fact(row["stored"])
+        memory.add_fact("The piano tuner is called Xaver Quill")
+        reply = forget(memory, speaker=anna(row, language), query=request.text)
+    return reply.phrase in FOUND and row["stored"] in reply.fact_texts
 
 
-def is_ordinary(row: Row, language: str, _: Memory) -> bool:
+def is_ordinary(row: Row, language: str, _: Path) -> bool:
     request = match_request(row["say"], language)
     is_taken = request is not None and request.kind not in PASSED_ON
     return not is_taken and match_turn_question(row["say"], language, lambda: row["say"]) is None
@@ -87,10 +96,8 @@ CHECKS: dict[str, Check] = {
 
 @pytest.mark.parametrize("language", TABLES[0])
 def test_people_are_understood_in_their_own_words(language: str, tmp_path: Path) -> None:
-    missed = []
-    for number, row in enumerate(row for table in TABLES for row in table[language]):
-        memory = Memory(tmp_path / f"{number}.db", (base_language(language), "en"))
-        missed += [] if CHECKS[row["kind"]](row, language, memory) else [row["say"]]
-        memory.close()
+    rows = enumerate(row for table in TABLES for row in table[language])
+
+    missed = [row["say"] for n, row in rows if not CHECKS[row["kind"]](row, language, tmp_path / f"{n}.db")]
 
     assert missed == MISSED.get(language, [])

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from custom_components.windowed_conversation.memory.bridge.sentences import RequestKind, match_request
-from custom_components.windowed_conversation.memory.core import Memory, base_language
+from custom_components.windowed_conversation.memory.core import base_language
 from custom_components.windowed_conversation.memory.turn.replies import parse_yes_no
 from tests.reminders.test_spoken_requests import understand
 
@@ -70,10 +70,7 @@ def is_request_understood(row: Row, language: str, _: Path) -> bool:
 
 
 def are_own_words_understood(row: Row, language: str, path: Path) -> bool:
-    memory = Memory(path, (base_language(language), "en"))
-    is_understood = CHECKS[row["kind"]](row, language, memory)
-    memory.close()
-    return is_understood
+    return CHECKS[row["kind"]](row, language, path)
 
 
 def is_reminder_understood(row: Row, language: str, _: Path) -> bool:
