@@ -17,7 +17,12 @@ _NOTES = (
     r"the user has attached",
 )
 
-UNHEARD = re.compile("[\\s\u00ad\u200b\u200c\u200d\u200e\u200f\u2060\ufeff]+")
+# White space, the ranges of Unicode's property Default_Ignorable_Code_Point, and Braille's blank:
+# https://www.unicode.org/Public/UCD/latest/ucd/DerivedCoreProperties.txt
+UNHEARD = re.compile(
+    r"[\s\u2800\u00ad\u034f\u061c\u115f-\u1160\u17b4-\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
+    r"\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]+"
+)
 
 type Ends = Callable[[str, int], tuple[int, int]]
 

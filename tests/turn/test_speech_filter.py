@@ -78,6 +78,7 @@ def test_echo_of_the_context_is_never_spoken(before: str, after: str, at: list[i
 
 @given(st.text(alphabet=st.characters(exclude_characters="<[{#t T", exclude_categories=["Cs"])), borders)
 @example("\ufeff \u200b\nA\u200b \n", [1, 2, 3, 4])
+@example("\U000e0000\x1c", [])
 def test_text_without_marks_is_spoken_as_it_is_but_for_leading_space(text: str, at: list[int]) -> None:
     leading = UNHEARD.match(text)
 

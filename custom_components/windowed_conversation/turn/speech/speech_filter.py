@@ -34,8 +34,9 @@ _MAX_CALLS_CHARS = 64 * 1024
 # How many words of a note have to match: a model that repeats a note may change its end.
 _MATCHED_NOTE_WORDS = 4
 
-# White space and characters that nobody sees or hears: an answer that contains nothing else is empty.
-_INVISIBLE_PATTERN = regex.compile(r"[\s\p{Default_Ignorable_Code_Point}\N{BRAILLE PATTERN BLANK}]*")
+# White space and characters that nobody sees or hears: an answer that contains nothing else is empty. Python's white
+# space has four separators that are none for `regex`.
+_INVISIBLE_PATTERN = regex.compile(r"[\s\x1c-\x1f\p{Default_Ignorable_Code_Point}\N{BRAILLE PATTERN BLANK}]*")
 
 _CALLED_NAME_PATTERN = re.compile(r'"name"\s*:\s*"([^"]*)"')
 
