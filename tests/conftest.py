@@ -24,7 +24,10 @@ from tests.providers.byte_server import ByteServer
 with suppress(ImportError):
     from hypothesis import HealthCheck, settings
 
-    settings.register_profile("any_machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    # the same examples each time: luck does not decide about a commit, tests/new_examples.py looks for others
+    settings.register_profile(
+        "any_machine", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    )
     settings.load_profile("any_machine")
 
 # only Home Assistant's plugin brings freezegun along
