@@ -179,8 +179,9 @@ def test_what_agrees_to_a_question_of_memory_only_is_no_other_yes(subtests: pyte
 @pytest.mark.parametrize(
     ("said", "answer"), [("yes", True), ("okay", True), ("no", False), ("kyllä", None), ("", None)]
 )
-def test_a_language_without_sentences_knows_few_answers(said: str, answer: bool | None) -> None:
-    assert parse_yes_no(said, "fi") is answer
+@pytest.mark.parametrize("to_memory", [False, True])
+def test_a_language_without_sentences_knows_few_answers(said: str, answer: bool | None, *, to_memory: bool) -> None:
+    assert parse_yes_no(said, "fi", to_memory=to_memory) is answer
 
 
 @pytest.mark.parametrize("language", [*EVERYDAY, "pt-BR"])

@@ -95,7 +95,7 @@ def _ends_in_question_word(text: str, language: str) -> bool:
     while found and phrases.get(found[-1]) in {_Part.ANSWER, _Part.POLITENESS}:
         found.pop()
     edge = " " if get_word_boundary(language) else ""
-    question_words = load_language(language)["question_words"].split()
+    question_words = load_language(language).get("question_words", "").split()
     return (edge + " ".join(found)).endswith(tuple(edge + word for word in question_words))
 
 
