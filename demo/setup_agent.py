@@ -22,6 +22,7 @@ TTS_ENTITY_ID = "tts.scripted_voice"
 _FLOW_PATH = "/api/config/config_entries"
 # The states of an account that is about to be reloaded, or is being reloaded.
 _RELOADING = frozenset({"not_loaded", "setup_in_progress", "unload_in_progress"})
+_RELOAD_SECONDS = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -231,12 +232,13 @@ def _build_agent_changes(model: ModelAccess) -> Json:
 
 
 async def _wait_for_reload(client: Client, entry_id: str) -> None:
-    """Wait until an account is loaded, or cannot be. Its agents do not exist before."""
-    while True:
+    """Wait until an account is loaded, or cannot be. Its agents do not exist before. Raises DemoError."""
+    for _ in range(_RELOAD_SECONDS * 20):
         found: Json = await client.send_command("config_entries/get_single", entry_id=entry_id)
         if found["config_entry"]["state"] not in _RELOADING:
             return
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(1 / 20)
+    raise DemoError("the account is not loaded: Home Assistant's log says why, unless somebody disabled it.")
 
 
 async def _fetch_entries(client: Client) -> list[Json]:
